@@ -1,0 +1,70 @@
+# Every target makes the virtual environment it needs. `make` alone lists them.
+
+PYTHON ?= python3
+SCALE ?= laptop
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# torch pins its CUDA libraries exactly. Leaving them out of the lock keeps a CPU-only torch CPU-only.
+CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit triton nvidia-cublas nvidia-cuda-cccl nvidia-cuda-cupti \
+	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-cusolver \
+	nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book test lint format lab lock clean
+
+help:
+	@echo "make book    execute every chapter and build the pages (SCALE=smoke for a quick one)"
+	@echo "make test    run every check and every test"
+	@echo "make lab     open the chapters in JupyterLab"
+	@echo "make format  format the code as the checks expect"
+	@echo "make lock    pin requirements.txt again from pyproject.toml"
+	@echo "make clean   remove built pages and caches (.venv stays)"
+
+# Installed again only when a dependency changed. An existing .venv is kept: it may hold a torch of your choice.
+$(INSTALLED): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed: '$(PYTHON)' is older or missing. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); echo "No virtual environment could be made. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(VENV) was made with a Python older than 3.11. Remove it and run make again." >&2; exit 1; }
+	@echo "Installing into $(VENV) (some minutes the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+book: $(INSTALLED)
+	$(BIN)/python book/build.py --scale $(SCALE) --output _build
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/codespell
+
+test: lint
+	$(BIN)/python -m pytest
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lab: $(INSTALLED)
+	$(BIN)/jupyter lab --notebook-dir=book
+
+lock: $(INSTALLED)
+	@{ echo "# The complete environment for Linux, macOS and Windows, Python 3.11 to 3.13."; \
+		echo "# Made by 'make lock' from pyproject.toml with the extras book and dev; not edited by hand."; \
+		echo "# torch itself brings the CUDA libraries that it needs, so none is listed here."; \
+		$(BIN)/uv pip compile pyproject.toml --extra book --extra dev --upgrade \
+			--universal --python-version 3.11 --fork-strategy fewest \
+			--no-header --no-annotate --no-emit-index-url $(addprefix --no-emit-package ,$(CUDA_PACKAGES)); \
+	} > requirements.new
+	@mv requirements.new requirements.txt
+
+clean:
+	rm -rf _build build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find nadtools tests book -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,78 @@
+"""Sphinx extension: what the book's pages need beyond Jupyter Book.
+
+Third-party JavaScript is brought out of pinned Python packages, for the pages that use it: ``plotly.min.js`` from
+``plotly``, MathJax from ``sphinx-mathjax-offline``. Nothing is downloaded while the book is built, and no page asks
+another host for anything.
+
+References to the package's public names (``nadtools.build``) lead to the modules that define them.
+"""
+
+import importlib
+import shutil
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
+
+# (package, file inside its site-packages folder). MathJax with all TeX extensions: the smaller file fetches some of
+# them when a formula first uses them.
+ASSETS = [
+    ("plotly", "plotly/package_data/plotly.min.js"),
+    ("sphinx-mathjax-offline", "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"),
+]
+
+
+def _asset(package: str, name: str) -> Path:
+    try:
+        path = Path(str(distribution(package).locate_file(name)))
+    except PackageNotFoundError as error:
+        raise ExtensionError(f"The package {package} is not installed; install requirements.txt.") from error
+    if not path.is_file():
+        raise ExtensionError(f"{package} has no file {name}; install the version that requirements.txt names.")
+    return path
+
+
+def copy_assets(app: Sphinx, exception: Exception | None) -> None:
+    if exception is None and app.builder.format == "html":
+        folder = Path(app.outdir) / "_static"
+        folder.mkdir(parents=True, exist_ok=True)
+        for package, name in ASSETS:
+            shutil.copyfile(_asset(package, name), folder / Path(name).name)
+
+
+def add_plotly_where_needed(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    if "plotly-graph-div" in context.get("body", ""):
+        app.add_js_file("plotly.min.js")  # within this event: for this page alone
+        app.add_js_file("book.js")
+
+
+def resolve_public_name(
+    app: Sphinx, environment: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
+) -> nodes.reference | None:
+    """``nadtools.NADs.save`` is documented as ``nadtools.nads.NADs.save``: look there."""
+    package, _, name = node.get("reftarget", "").partition(".")
+    if node.get("refdomain") != "py" or package != "nadtools" or not name:
+        return None
+    first, *rest = name.split(".")
+    module = getattr(getattr(importlib.import_module(package), first, None), "__module__", None)
+    if module is None:
+        return None
+    target = ".".join([module, first, *rest])
+    domain = environment.get_domain("py")
+    return domain.resolve_xref(environment, node["refdoc"], app.builder, node["reftype"], target, node, contnode)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    for package, name in ASSETS:
+        _asset(package, name)  # fail before the build, not at its end
+    app.connect("missing-reference", resolve_public_name)
+    app.connect("html-page-context", add_plotly_where_needed)
+    app.connect("build-finished", copy_assets)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,68 @@
+"""Neural anisotropy directions: what an architecture prefers to learn, computed at initialisation."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+from nadtools import device, directions, storage
+from nadtools.architectures import available, build, symmetry_group
+from nadtools.directions import (
+    FourierMode,
+    fourier_atom,
+    fourier_basis,
+    fourier_energy,
+    fourier_modes,
+    random_direction,
+)
+from nadtools.distributions import LinearlySeparable
+from nadtools.nads import NADs, captured_energy, estimate_nads, subspace_overlap
+from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
+
+if TYPE_CHECKING:
+    from nadtools import exercises, figures, published, rendering, widgets
+    from nadtools.exercises import check
+
+__all__ = [
+    "Evaluation",
+    "FourierMode",
+    "LinearlySeparable",
+    "NADs",
+    "TrainConfig",
+    "TrainResult",
+    "available",
+    "build",
+    "captured_energy",
+    "check",
+    "device",
+    "directions",
+    "estimate_nads",
+    "evaluate",
+    "exercises",
+    "figures",
+    "fourier_atom",
+    "fourier_basis",
+    "fourier_energy",
+    "fourier_modes",
+    "published",
+    "random_direction",
+    "rendering",
+    "storage",
+    "subspace_overlap",
+    "symmetry_group",
+    "train",
+    "widgets",
+]
+
+# Loaded when first used: they import Plotly, matplotlib, ipywidgets or pooch, which a bare GPU machine need not have.
+_LAZY = ("exercises", "figures", "published", "rendering", "widgets")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "check":
+        return importlib.import_module("nadtools.exercises").check
+    if name in _LAZY:
+        return importlib.import_module(f"nadtools.{name}")
+    raise AttributeError(f"module 'nadtools' has no attribute {name!r}")

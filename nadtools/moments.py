@@ -1,0 +1,224 @@
+r"""Streaming second moments of input gradients: :math:`E_\theta[g g^T]`, network by network.
+
+Two things are called the gradient of a network f at x₀: the gradient itself, and the *secant*
+:math:`g_i = (f(x_0 + s e_i) - f(x_0 - s e_i)) / (2s)` with a large scale s, which the code of *Neural Anisotropy
+Directions* computes. Both are here, for a network with one output or for its k features at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from nadtools.symmetries import Sector, SymmetryGroup, sectors
+
+__all__ = ["GradientMoments", "gradients", "secants"]
+
+Function = Callable[[Tensor], Tensor]
+
+
+def secants(function: Function, point: Tensor, scale: float = 100.0, batch_size: int = 256) -> Tensor:
+    """Secants of a function of images along every pixel, with a step of ``scale`` either way.
+
+    Parameters
+    ----------
+    function : callable
+        From images (n, channels, h, w) to (n, k).
+    point : Tensor
+        x0, shape (channels, h, w).
+    scale : float
+        s, in pixel units.
+    batch_size : int
+        How many images go through the function at once.
+
+    Returns
+    -------
+    Tensor
+        Shape (channels * h * w, k).
+    """
+    dimension = point.numel()
+    pixels_per_batch = max(1, batch_size // 2)
+    differences = []
+    with torch.no_grad():
+        for start in range(0, dimension, pixels_per_batch):
+            pixels = torch.arange(start, min(start + pixels_per_batch, dimension), device=point.device)
+            count, row = len(pixels), torch.arange(len(pixels), device=point.device)
+            x = point.reshape(1, -1).repeat(2 * count, 1)
+            x[row, pixels] += scale
+            x[row + count, pixels] -= scale
+            outputs = function(x.view(2 * count, *point.shape))
+            differences.append(outputs[:count] - outputs[count:])
+    return torch.cat(differences) / (2 * scale)
+
+
+def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: int = 256) -> Tensor:
+    """Gradients of the k outputs of a function of images at a point.
+
+    One copy of the point goes through the function for each output, and one backward pass returns the gradients of
+    all: this works for every network that treats the images of a batch independently.
+
+    Returns
+    -------
+    Tensor
+        Shape (channels * h * w, k).
+    """
+    columns = []
+    for start in range(0, num_outputs, batch_size):
+        outputs = torch.arange(start, min(start + batch_size, num_outputs), device=point.device)
+        x = point.unsqueeze(0).repeat(len(outputs), *[1] * point.ndim).requires_grad_(True)
+        with torch.enable_grad():
+            value = function(x)[torch.arange(len(outputs), device=point.device), outputs].sum()
+            if value.requires_grad:
+                (gradient,) = torch.autograd.grad(value, x, allow_unused=True)
+            else:
+                gradient = None
+        columns.append(torch.zeros_like(x) if gradient is None else gradient)
+    return torch.cat(columns).flatten(1).T
+
+
+class GradientMoments:
+    """Sums of J J^T over networks, in float64, averaged over a symmetry group and split into blocks of networks.
+
+    Only the sector blocks of the covariance are held, for the eight symmetries of the square an eighth of its
+    entries. Networks go to blocks by their index, so sums over disjoint sets of indices can be merged, in any order.
+
+    Parameters
+    ----------
+    image_shape : (int, int, int)
+        (channels, height, width).
+    group : {"none", "transpose", "reflections", "square"}
+        The symmetries to average over.
+    num_blocks : int
+        Blocks of networks, for standard errors.
+    device : torch.device
+        Where the sums are kept.
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        group: SymmetryGroup = "none",
+        num_blocks: int = 10,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.image_shape = image_shape
+        self.group: SymmetryGroup = group
+        self.num_blocks = num_blocks
+        self.sectors = [
+            Sector(tuple(basis.to(device) for basis in sector.bases)) for sector in sectors(image_shape, group)
+        ]
+        self.counts = torch.zeros(num_blocks, dtype=torch.int64)
+        self.sums = [
+            torch.zeros(num_blocks, sector.dimension, sector.dimension, dtype=torch.float64, device=device)
+            for sector in self.sectors
+        ]
+
+    def add(self, index: int, jacobian: Tensor, weight: float = 1.0) -> None:
+        """Add the network with this index: ``weight * J @ J.T`` for a J of shape (D, k).
+
+        Raises
+        ------
+        ValueError
+            If J is not finite.
+        """
+        if not bool(torch.isfinite(jacobian).all()):
+            raise ValueError(f"network {index} has a NaN or infinite gradient at initialisation; expected finite ones")
+        block = index % self.num_blocks
+        jacobian = jacobian.to(torch.float64)
+        for sector, sums in zip(self.sectors, self.sums, strict=True):
+            for basis in sector.bases:
+                projected = basis.T @ jacobian
+                sums[block].addmm_(projected, projected.T, alpha=weight / len(sector.bases))
+        self.counts[block] += 1
+
+    def merge(self, other: GradientMoments) -> None:
+        """Add the sums of other networks.
+
+        Raises
+        ------
+        ValueError
+            If the two were not made for the same images, group and number of blocks.
+        """
+        ours, theirs = ((m.image_shape, m.group, m.num_blocks) for m in (self, other))
+        if ours != theirs:
+            raise ValueError(f"got moments of (image shape, group, blocks) {theirs}; expected {ours}")
+        self.counts += other.counts
+        for mine, others in zip(self.sums, other.sums, strict=True):
+            mine += others.to(mine.device)
+
+    @property
+    def num_networks(self) -> int:
+        """How many networks have been added."""
+        return int(self.counts.sum())
+
+    def covariance(self) -> Tensor:
+        """The dense covariance, shape (D, D), float64."""
+        return sum(
+            (
+                basis @ (sums.sum(0) / self.num_networks) @ basis.T
+                for sector, sums in zip(self.sectors, self.sums, strict=True)
+                for basis in sector.bases
+            ),
+            start=torch.zeros((), dtype=torch.float64),
+        )
+
+    def eigendecomposition(self) -> Eigendecomposition:
+        """Eigenvalues, their standard errors and eigenvectors, from the sector blocks, largest first.
+
+        Standard errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is
+        u^T (dC) u: the spread over blocks of the mean of (u^T g)² in each block. They are NaN for a single block.
+        """
+        values, errors, vectors, order_keys = [], [], [], []
+        for number, (sector, sums) in enumerate(zip(self.sectors, self.sums, strict=True)):
+            block_values, block_vectors = torch.linalg.eigh((sums.sum(0) / self.num_networks).cpu())
+            block_vectors = block_vectors.to(sums.device)
+            block_errors = self._standard_errors(sums, block_vectors).cpu()
+            for part, basis in enumerate(sector.bases):
+                values.append(block_values)
+                errors.append(block_errors)
+                vectors.append((basis @ block_vectors).cpu())
+                ranks = torch.arange(len(block_values) - 1, -1, -1)
+                order_keys += [(number, int(rank), part) for rank in ranks]
+        all_values, all_errors, all_vectors = torch.cat(values), torch.cat(errors), torch.cat(vectors, dim=1)
+        listed = all_values.tolist()
+        order = sorted(range(len(listed)), key=lambda i: (-listed[i], order_keys[i]))
+        # Rounding may leave an eigenvalue of a positive semidefinite matrix just below zero.
+        return Eigendecomposition(
+            all_values[order].clamp_min(0), all_errors[order], fix_signs(all_vectors[:, order].T)
+        )
+
+    def _standard_errors(self, sums: Tensor, vectors: Tensor) -> Tensor:
+        filled = (self.counts > 0).to(sums.device)
+        if int(filled.sum()) < 2:
+            return torch.full((vectors.shape[1],), float("nan"), dtype=torch.float64)
+        counts = self.counts.to(sums.device)[filled].to(torch.float64)
+        # diag(U^T C_b U) for every block b.
+        means = torch.stack([((block @ vectors) * vectors).sum(0) for block in sums[filled]]) / counts[:, None]
+        weights = counts / counts.sum()
+        centre = (weights[:, None] * means).sum(0)
+        blocks = len(counts)
+        return ((weights[:, None] * (means - centre)).square().sum(0) * (blocks / (blocks - 1))).sqrt()
+
+
+@dataclasses.dataclass(frozen=True)
+class Eigendecomposition:
+    """Eigenvalues (D,), their standard errors (D,), and eigenvectors (D, D), one in each row."""
+
+    values: Tensor
+    standard_errors: Tensor
+    vectors: Tensor
+
+
+def fix_signs(vectors: Tensor) -> Tensor:
+    """Choose each row's sign: its first entry that reaches half of its largest magnitude is positive.
+
+    (The largest entry alone would not do: a vector that is odd under a mirror image has two of opposite signs.)
+    """
+    magnitudes = vectors.abs()
+    large = magnitudes >= 0.5 * magnitudes.amax(dim=1, keepdim=True)
+    first = large.to(torch.uint8).argmax(dim=1)
+    signs = vectors.gather(1, first[:, None]).sign()
+    return vectors * torch.where(signs == 0, 1.0, signs)

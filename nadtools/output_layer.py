@@ -1,0 +1,133 @@
+r"""The linear layer that a network ends in, found automatically.
+
+A network :math:`f(x) = w^T h(x) + b` whose output weights w are independent of the rest, with mean zero and equal
+variance s², has :math:`E_w[g g^T] = s^2 J^T J`, with g and J the secants or gradients of f and of h. So the output
+layer can be averaged out exactly, and the bias b never matters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["OutputLayer", "check_network", "find_output_layer", "output_weight_variance"]
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputLayer:
+    """A network cut in front of its last linear layer."""
+
+    network: nn.Module
+    layer: nn.Linear
+
+    def features(self, x: Tensor) -> Tensor:
+        """h(x), what enters the output layer: shape (n, k) for a batch of n images."""
+        seen: list[Tensor] = []
+        handle = self.layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        try:
+            self.network(x)
+        finally:
+            handle.remove()
+        return seen[0].reshape(len(x), -1)
+
+
+def check_network(network: object, image_shape: tuple[int, int, int], device: torch.device) -> nn.Module:
+    """Return the network in evaluation mode on the device, with its parameters frozen; refuse what has no NADs.
+
+    Raises
+    ------
+    TypeError
+        If it is not a module.
+    ValueError
+        If it does not take images of this shape, has several outputs, is random or not finite.
+    """
+    if not isinstance(network, nn.Module):
+        raise TypeError(
+            f"the architecture returned {type(network).__name__}; expected a torch.nn.Module: pass a callable "
+            "without arguments that builds a new network, for instance lambda: MyNetwork(num_outputs=1)"
+        )
+    network = network.to(device).eval().requires_grad_(False)
+    x = _probe(image_shape, device)
+    try:
+        with torch.no_grad():
+            # Copies, so that a network that works in place cannot change what the second call sees.
+            first, second = network(x.clone()), network(x.clone())
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"the network does not accept images of shape {tuple(x.shape)} (batch, channels, height, width): {error}; "
+            "say what it takes by in_channels=... and image_size=..."
+        ) from error
+    if not isinstance(first, Tensor):
+        raise TypeError(f"the network returned {type(first).__name__}; expected a tensor with one output for each image")
+    if first.numel() != len(x):
+        raise ValueError(
+            f"the network returned shape {tuple(first.shape)} for {len(x)} images; expected one output for each "
+            "(build it with one output, or take one: NADs belong to a single function f)"
+        )
+    if not bool(torch.isfinite(first).all()):
+        raise ValueError("the network returned NaN or infinite values at initialisation; expected finite ones")
+    if not torch.equal(first, second):
+        raise ValueError(
+            "the network returned different values for the same input in evaluation mode; "
+            "a network that draws random numbers in forward() has no well-defined gradient covariance"
+        )
+    return network
+
+
+def find_output_layer(network: nn.Module, image_shape: tuple[int, int, int]) -> OutputLayer | None:
+    """Cut the network in front of the linear layer whose output is the network's output; None if it has none."""
+    parameter = next(network.parameters(), None)
+    x = _probe(image_shape, parameter.device if parameter is not None else torch.device("cpu"))
+    calls: list[tuple[nn.Linear, Tensor]] = []
+
+    def record(layer: nn.Module, _: object, output: Tensor) -> None:
+        assert isinstance(layer, nn.Linear)
+        calls.append((layer, output.detach().clone()))
+
+    linear = [layer for layer in network.modules() if isinstance(layer, nn.Linear) and layer.out_features == 1]
+    handles = [layer.register_forward_hook(record) for layer in linear]
+    try:
+        with torch.no_grad():
+            output = network(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    matching = [layer for layer, seen in calls if seen.numel() == len(x) and torch.equal(seen.flatten(), output.flatten())]
+    if not matching or len([layer for layer, _ in calls if layer is matching[-1]]) != 1:
+        return None
+    return OutputLayer(network, matching[-1])
+
+
+def output_weight_variance(build_network: Callable[[int], nn.Module], cut: OutputLayer, image_shape: tuple[int, int, int]) -> float | None:
+    """Variance s² of the initial output weights, or None where averaging them out would be wrong.
+
+    The weights of a few fresh networks are tested for mean zero (five standard errors). PyTorch's default for a
+    linear layer with k inputs, uniform on ±1/sqrt(k), is recognised and its exact variance 1/(3k) returned; other
+    initialisations are measured.
+    """
+    fan_in = cut.layer.in_features
+    name = next(name for name, module in cut.network.named_modules() if module is cut.layer)
+    count = max(2, min(64, -(-4096 // fan_in)))
+    weights = []
+    for index in range(count):
+        layer = build_network(index).get_submodule(name)
+        assert isinstance(layer, nn.Linear)
+        weights.append(layer.weight.detach().double().flatten().cpu())
+    sample = torch.stack(weights)
+    total, mean_square = sample.numel(), float(sample.square().mean())
+    if mean_square == 0 or abs(float(sample.mean())) > 5 * (mean_square / total) ** 0.5:
+        return None
+    exact = 1 / (3 * fan_in)
+    # A uniform variable has a kurtosis of 9/5: the standard error of its mean square is s² sqrt(4/5 / n).
+    is_default = float(sample.abs().max()) <= fan_in**-0.5 * (1 + 1e-6)
+    is_default &= abs(mean_square / exact - 1) < 5 * (0.8 / total) ** 0.5
+    return exact if is_default else mean_square
+
+
+def _probe(image_shape: tuple[int, int, int], device: torch.device) -> Tensor:
+    """Three images that are neither equal nor special."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(3, *image_shape, generator=generator).to(device)

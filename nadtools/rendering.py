@@ -1,0 +1,224 @@
+"""How figures look and how they reach the reader: colours, Plotly template and renderer, matplotlib style.
+
+Importing this module registers the Plotly template and renderer under the name ``"nadtools"`` and changes no default;
+:func:`use_book_style` makes them the defaults of the session.
+"""
+
+import html
+import os
+import re
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import plotly.io
+from plotly.io.base_renderers import MimetypeRenderer
+
+__all__ = [
+    "ARCHITECTURE_COLOURS",
+    "DIVERGING",
+    "SEQUENTIAL",
+    "describe",
+    "symmetric_limits",
+    "use_book_style",
+]
+
+#: One colour per architecture in every figure (Okabe and Ito's palette, which colour-blind readers tell apart).
+ARCHITECTURE_COLOURS: dict[str, str] = {
+    "logreg": "#8c8c8c",
+    "mlp": "#cc79a7",
+    "lenet": "#0072b2",
+    "vgg11": "#e69f00",
+    "resnet18": "#009e73",
+    "densenet121": "#d55e00",
+}
+
+#: Perceptually uniform map for quantities that start at zero; a name that Plotly and, in lower case, matplotlib know.
+SEQUENTIAL = "Viridis"
+
+#: Map for signed quantities, blue below zero and red above; Plotly and matplotlib know it by the same name. Use it with
+#: :func:`symmetric_limits`, so that zero is white.
+DIVERGING = "RdBu_r"
+
+#: For lines that stand for no architecture, in this order: the palette again, the grey last.
+_LINE_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c8c"]
+
+# Reads on white (4.7:1) and on a dark page (3.9:1). The book's style sheet looks for exactly this colour and replaces
+# it with the page's own text colour, so text that asks for another colour keeps it.
+_INK = "rgb(115, 115, 115)"
+_FAINT = "rgba(128, 128, 128, 0.25)"
+_CONFIG = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"]}
+
+
+def _template() -> go.layout.Template:
+    # zeroline and grid in a translucent grey: they read on light and on dark pages.
+    axis = {
+        "automargin": True,
+        "gridcolor": _FAINT,
+        "linecolor": _FAINT,
+        "zerolinecolor": "rgba(128, 128, 128, 0.5)",
+        "ticks": "outside",
+        "tickcolor": _FAINT,
+        "title": {"standoff": 8},
+    }
+    scene_axis = {"backgroundcolor": "rgba(0, 0, 0, 0)", "gridcolor": _FAINT, "showbackground": False, "color": _INK}
+    control = {"bgcolor": "rgba(128, 128, 128, 0.12)", "bordercolor": "rgba(128, 128, 128, 0.6)"}
+    colour_bar = {"outlinewidth": 0, "thickness": 12, "ticks": "outside", "tickcolor": _FAINT}
+    layout = go.Layout(
+        autosize=True,
+        height=420,
+        colorway=_LINE_COLOURS,
+        colorscale={"sequential": SEQUENTIAL, "sequentialminus": SEQUENTIAL, "diverging": DIVERGING},
+        coloraxis={"colorbar": colour_bar},
+        font={"family": "system-ui, sans-serif", "size": 13, "color": _INK},
+        paper_bgcolor="rgba(0, 0, 0, 0)",
+        plot_bgcolor="rgba(0, 0, 0, 0)",
+        margin={"l": 48, "r": 16, "t": 48, "b": 48},
+        title={"x": 0, "xref": "paper", "font": {"size": 15}},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "bgcolor": "rgba(0, 0, 0, 0)"},
+        hoverlabel={"bgcolor": "#202020", "bordercolor": "#202020", "font": {"color": "#ffffff"}},
+        modebar={"bgcolor": "rgba(0, 0, 0, 0)", "color": "rgba(128, 128, 128, 0.5)", "activecolor": _INK},
+        # A finger that drags over a figure scrolls the page; three-dimensional scenes keep their own drag mode.
+        dragmode=False,
+        xaxis=axis,
+        yaxis=axis,
+        scene={"xaxis": scene_axis, "yaxis": scene_axis, "zaxis": scene_axis},
+        sliderdefaults={**control, "activebgcolor": "#0072b2", "pad": {"t": 36}, "ticklen": 4},
+        updatemenudefaults=control,
+    )
+    heatmap = go.Heatmap(colorbar=colour_bar)
+    return go.layout.Template(layout=layout, data={"heatmap": [heatmap]})
+
+
+def _alternative_text(figure: dict[str, Any]) -> tuple[str, str]:
+    """The alternative text and the caption of a figure; the title stands in where no alternative text is given."""
+    layout = figure.get("layout", {})
+    meta = layout.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    title = layout.get("title") or {}
+    title = title if isinstance(title, str) else title.get("text") or ""
+    plain_title = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", title)).strip()
+    return meta.get("alt") or plain_title, meta.get("caption") or ""
+
+
+class _PageRenderer(MimetypeRenderer):
+    """An HTML fragment that draws with the one plotly.min.js its page loads, and requests nothing itself."""
+
+    def to_mimebundle(self, fig_dict: dict[str, Any]) -> dict[str, str]:
+        plot = plotly.io.to_html(
+            fig_dict,
+            include_plotlyjs=False,
+            include_mathjax=False,
+            full_html=False,
+            auto_play=False,
+            config=_CONFIG,
+            validate=False,
+        )
+        alt, caption = _alternative_text(fig_dict)
+        alt = html.escape(alt, quote=True)
+        fragment = (
+            f'<figure class="nadtools-figure"><div role="img" aria-label="{alt}">{plot}</div>'
+            f"<noscript><p>This figure is drawn with JavaScript. It shows: {alt}</p></noscript>"
+        )
+        if caption:
+            fragment += f"<figcaption>{html.escape(caption)}</figcaption>"
+        return {"text/html": fragment + "</figure>"}
+
+
+plotly.io.templates["nadtools"] = _template()
+plotly.io.renderers["nadtools"] = _PageRenderer()
+
+
+def describe(figure: go.Figure, alt: str, caption: str | None = None) -> go.Figure:
+    """Give a figure the text that readers meet who cannot see it, and a caption.
+
+    Parameters
+    ----------
+    figure
+        The figure; it is changed in place.
+    alt
+        What the figure shows, in one or two sentences. On the page it becomes the figure's ``aria-label``.
+    caption
+        A visible line below the figure on the page.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The same figure.
+
+    Raises
+    ------
+    ValueError
+        If `alt` is empty.
+    """
+    if not alt.strip():
+        raise ValueError("alt is empty; say in a sentence what the figure shows.")
+    meta = figure.layout.meta if isinstance(figure.layout.meta, dict) else {}
+    figure.layout.meta = {**meta, "alt": alt, **({"caption": caption} if caption else {})}
+    return figure
+
+
+def symmetric_limits(values: Any) -> dict[str, Any]:
+    """Colour settings for signed values: the diverging map, with zero at its centre.
+
+    Parameters
+    ----------
+    values
+        Array-like of any shape; NaN is left out.
+
+    Returns
+    -------
+    dict
+        ``colorscale``, ``zmin`` and ``zmax``, to be passed on to a Plotly heatmap.
+
+    Raises
+    ------
+    ValueError
+        If no value is finite.
+    """
+    array = np.asarray(values, dtype=float)
+    array = array[np.isfinite(array)]
+    if array.size == 0:
+        raise ValueError("values has no finite entry; expected at least one, to set the colour limits.")
+    limit = float(np.abs(array).max()) or 1.0
+    return {"colorscale": DIVERGING, "zmin": -limit, "zmax": limit}
+
+
+def use_book_style() -> None:
+    """Make the book's colours and fonts the defaults of Plotly and matplotlib in this session.
+
+    In a live notebook Plotly chooses how to show a figure, as it does without this call (its own JupyterLab extension,
+    which comes with the package). When the book is built (``NADTOOLS_STATIC=1``) a figure becomes an HTML fragment that
+    works without a network.
+    """
+    import matplotlib.style
+
+    plotly.io.templates.default = "nadtools"
+    if os.environ.get("NADTOOLS_STATIC") == "1":
+        plotly.io.renderers.default = "nadtools"
+    matplotlib.style.use(_matplotlib_style())
+
+
+def _matplotlib_style() -> dict[str, Any]:
+    from cycler import cycler
+
+    return {
+        "axes.prop_cycle": cycler(color=_LINE_COLOURS),
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+        "figure.constrained_layout.use": True,
+        "figure.dpi": 120,
+        "figure.figsize": (6.4, 3.6),
+        "font.size": 10,
+        "grid.color": "#808080",
+        "grid.alpha": 0.25,
+        "image.cmap": SEQUENTIAL.lower(),
+        "image.interpolation": "nearest",
+        "legend.frameon": False,
+        # A white sheet, also on a dark page: the colours of text and lines are chosen for paper.
+        "figure.facecolor": "white",
+        "savefig.facecolor": "white",
+    }

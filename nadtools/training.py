@@ -1,0 +1,302 @@
+"""One training: a network, data that stay on the device, and the schedules of the papers.
+
+The papers train with SGD on cross-entropy. *Neural Anisotropy Directions* lets the learning rate fall linearly to zero
+and clips the gradient norm at 0.5; the underspecification paper uses a triangular learning rate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from tqdm.auto import tqdm
+
+from nadtools.device import check_seed, generator, resolve_device
+
+__all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
+
+Data = tuple[Tensor, Tensor]
+Schedule = Literal["linear", "triangular", "constant"]
+
+_SHUFFLE = 0
+_EVALUATION_BATCH = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """How to train. The defaults are those of *Neural Anisotropy Directions* for LeNet on D(v).
+
+    Attributes
+    ----------
+    epochs, batch_size : int
+        A last batch that is not full is used too.
+    max_lr : float
+        The largest learning rate.
+    schedule : {"linear", "triangular", "constant"}
+        ``"linear"``: from ``max_lr`` down to 0. ``"triangular"``: from 0 up to ``max_lr`` at half of the training,
+        and down to 0. It changes after every step.
+    momentum, weight_decay : float
+        Of SGD.
+    clip_norm : float or None
+        The gradient's norm over all parameters is clipped here; None does not clip.
+    seed : int
+        Of the order of the samples, and of dropout where a network has it.
+    """
+
+    epochs: int = 20
+    max_lr: float = 0.5
+    schedule: Schedule = "linear"
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    batch_size: int = 128
+    clip_norm: float | None = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        for name in ("epochs", "batch_size"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"got {name}={value!r}; expected a positive int")
+        if self.schedule not in get_args(Schedule):
+            raise ValueError(f"unknown schedule {self.schedule!r}; known are {', '.join(map(repr, get_args(Schedule)))}")
+        for name, smallest in (("max_lr", "positive"), ("momentum", "zero or a positive"), ("weight_decay", "zero or a positive")):
+            value = getattr(self, name)
+            if not math.isfinite(value) or value < 0 or (value == 0 and smallest == "positive"):
+                raise ValueError(f"got {name}={value!r}; expected {smallest} number")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"got clip_norm={self.clip_norm!r}; expected a positive number, or None not to clip")
+
+    def learning_rate(self, step: int, num_steps: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        progress = step / num_steps
+        match self.schedule:
+            case "linear":
+                return self.max_lr * (1 - progress)
+            case "triangular":
+                # In the middle of each step, so that neither the first nor the last does nothing.
+                return self.max_lr * (1 - abs(2 * (step + 0.5) / num_steps - 1))
+            case "constant":
+                return self.max_lr
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Mean cross-entropy in nats, and the fraction of samples classified correctly, in [0, 1]."""
+
+    loss: float
+    accuracy: float
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainResult:
+    """What a training came to.
+
+    Attributes
+    ----------
+    test_accuracy, train_accuracy : float
+        Of the final network, in [0, 1], in evaluation mode.
+    test_loss, train_loss : float
+        Mean cross-entropy of the final network.
+    history : pandas.DataFrame
+        One row per epoch: epoch (from 1), learning_rate (of its last step), train_loss and train_accuracy (means over
+        the epoch's batches as they were trained on), test_loss and test_accuracy (after the epoch; NaN where it was
+        not evaluated).
+    stopped_early : bool
+        Whether a callback stopped the training.
+    """
+
+    test_accuracy: float
+    train_accuracy: float
+    test_loss: float
+    train_loss: float
+    history: pd.DataFrame
+    stopped_early: bool
+
+
+def train(
+    network: nn.Module,
+    train_data: Data,
+    test_data: Data,
+    config: TrainConfig | None = None,
+    *,
+    evaluate_every: int = 1,
+    device: str | torch.device | None = None,
+    progress: bool = True,
+    callback: Callable[[dict[str, float]], bool | None] | None = None,
+) -> TrainResult:
+    """Train a network in place by SGD on cross-entropy.
+
+    The data are moved to the device once; inside an epoch nothing crosses between host and device.
+
+    Parameters
+    ----------
+    network : nn.Module
+        From (n, channels, h, w) to (n, classes). It is moved to the device and left in evaluation mode.
+    train_data, test_data : (Tensor, Tensor)
+        x of shape (n, channels, h, w), y of shape (n,), int64.
+    config : TrainConfig, optional
+    evaluate_every : int
+        Epochs between evaluations on the test data; 0 evaluates only the final network.
+    device : str, torch.device or None
+        None means the device of the training images.
+    progress : bool
+        Show a progress bar.
+    callback : callable, optional
+        Called after each epoch with its row of the history; returning True stops the training.
+
+    Returns
+    -------
+    TrainResult
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the data do not fit each other or the network.
+    FloatingPointError
+        If the loss is no longer finite: the learning rate is too large.
+    """
+    config = config or TrainConfig()
+    if evaluate_every < 0:
+        raise ValueError(f"got evaluate_every={evaluate_every}; expected 0 or a positive int")
+    _check_data("train_data", train_data)
+    resolved = train_data[0].device if device is None else resolve_device(device)
+    _check_classes(network.to(resolved), train_data, test_data, resolved)
+    x, y = (tensor.to(resolved) for tensor in train_data)
+    test = (test_data[0].to(resolved), test_data[1].to(resolved))
+    if _has_convolutions(network):
+        # Channels-last convolutions are faster on CPUs and on tensor cores, and the same function.
+        network.to(memory_format=torch.channels_last)
+        x, test = x.to(memory_format=torch.channels_last), (test[0].to(memory_format=torch.channels_last), test[1])
+
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError("the network has no parameters to train; call network.requires_grad_(True) if they were frozen")
+    optimizer = torch.optim.SGD(
+        parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
+    )
+    order_generator = generator(resolved, config.seed, _SHUFFLE)
+    num_samples = len(x)
+    num_batches = -(-num_samples // config.batch_size)
+    rows: list[dict[str, float]] = []
+    stopped = False
+    bar = tqdm(range(config.epochs), desc="training", unit="epoch", disable=not progress)
+    for epoch in bar:
+        network.train()
+        order = torch.randperm(num_samples, device=resolved, generator=order_generator)
+        loss_sum, correct = torch.zeros((), device=resolved), torch.zeros((), device=resolved)
+        learning_rate = config.max_lr
+        for number, batch in enumerate(order.split(config.batch_size)):
+            learning_rate = config.learning_rate(epoch * num_batches + number, config.epochs * num_batches)
+            optimizer.param_groups[0]["lr"] = learning_rate
+            targets = y[batch]
+            outputs = network(x[batch])
+            loss = functional.cross_entropy(outputs, targets)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            if config.clip_norm is not None:
+                nn.utils.clip_grad_norm_(parameters, config.clip_norm)
+            optimizer.step()
+            loss_sum += loss.detach() * len(batch)
+            correct += (outputs.detach().argmax(1) == targets).sum()
+        row: dict[str, float] = {
+            "epoch": epoch + 1,
+            "learning_rate": learning_rate,
+            "train_loss": float(loss_sum) / num_samples,
+            "train_accuracy": float(correct) / num_samples,
+            "test_loss": math.nan,
+            "test_accuracy": math.nan,
+        }
+        if not math.isfinite(row["train_loss"]):
+            raise FloatingPointError(
+                f"the training loss is {row['train_loss']} in epoch {epoch + 1}; use a smaller max_lr than {config.max_lr}"
+            )
+        if evaluate_every and (epoch + 1) % evaluate_every == 0:
+            measured = evaluate(network, test)
+            row |= {"test_loss": measured.loss, "test_accuracy": measured.accuracy}
+        rows.append(row)
+        bar.set_postfix(loss=f"{row['train_loss']:.3g}", test=f"{row['test_accuracy']:.3f}", refresh=False)
+        if callback is not None and callback(row):
+            stopped = True
+            break
+    bar.close()
+    final_train, final_test = evaluate(network, (x, y)), evaluate(network, test)
+    return TrainResult(
+        test_accuracy=final_test.accuracy,
+        train_accuracy=final_train.accuracy,
+        test_loss=final_test.loss,
+        train_loss=final_train.loss,
+        history=pd.DataFrame(rows).astype({"epoch": int}),
+        stopped_early=stopped,
+    )
+
+
+def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | None = None) -> Evaluation:
+    """Loss and accuracy of a network in evaluation mode, in which it is left.
+
+    Parameters
+    ----------
+    network : nn.Module
+    data : (Tensor, Tensor)
+        x of shape (n, channels, h, w), y of shape (n,), int64.
+    device : str, torch.device or None
+        None means the device of the images.
+    """
+    _check_data("data", data)
+    x, y = data
+    resolved = x.device if device is None else resolve_device(device)
+    network.to(resolved).eval()
+    loss = torch.zeros((), dtype=torch.float64, device=resolved)
+    correct = torch.zeros((), dtype=torch.int64, device=resolved)
+    with torch.inference_mode():
+        for images, targets in zip(x.split(_EVALUATION_BATCH), y.split(_EVALUATION_BATCH), strict=True):
+            outputs, targets = network(images.to(resolved)), targets.to(resolved)
+            loss += functional.cross_entropy(outputs, targets, reduction="sum")
+            correct += (outputs.argmax(1) == targets).sum()
+    return Evaluation(float(loss) / len(x), int(correct) / len(x))
+
+
+def _check_data(name: str, data: Any) -> None:
+    if not (isinstance(data, tuple | list) and len(data) == 2 and all(isinstance(part, Tensor) for part in data)):
+        raise TypeError(f"got {name} of type {type(data).__name__}; expected a pair of tensors (x, y)")
+    x, y = data
+    if not x.is_floating_point():
+        raise TypeError(f"got x of dtype {x.dtype} in {name}; expected floating point: x.float() converts")
+    if y.dtype != torch.int64:
+        raise TypeError(f"got y of dtype {y.dtype} in {name}; expected torch.int64")
+    if len(x) < 1 or y.shape != (len(x),):
+        raise ValueError(f"got x {tuple(x.shape)} and y {tuple(y.shape)} in {name}; expected (n, ...) and (n,), n >= 1")
+
+
+def _check_classes(network: nn.Module, train_data: Data, test_data: Data, device: torch.device) -> None:
+    """Compare data and network before any training."""
+    _check_data("test_data", test_data)
+    x, y = train_data
+    if x.shape[1:] != test_data[0].shape[1:]:
+        raise ValueError(
+            f"got images of shape {tuple(x.shape[1:])} to train on and {tuple(test_data[0].shape[1:])} to test on; "
+            "expected the same"
+        )
+    if not bool(torch.isfinite(x).all()):
+        raise ValueError("got NaN or infinite entries in the images of train_data; expected finite numbers")
+    try:
+        with torch.inference_mode():
+            outputs = network.eval()(x[:1].to(device))
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f"the network does not accept images of shape {tuple(x.shape[1:])}: {error}") from error
+    if outputs.ndim != 2 or outputs.shape[1] < 2:
+        raise ValueError(f"the network returned shape {tuple(outputs.shape)}; expected (n, classes) with at least 2 classes")
+    low = min(int(y.min()), int(test_data[1].min()))
+    high = max(int(y.max()), int(test_data[1].max()))
+    if low < 0 or high >= outputs.shape[1]:
+        raise ValueError(f"got labels from {low} to {high}, the network has {outputs.shape[1]} outputs: expected 0 to {outputs.shape[1] - 1}")
+
+
+def _has_convolutions(network: nn.Module) -> bool:
+    return any(isinstance(module, nn.Conv2d) for module in network.modules())

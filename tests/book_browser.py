@@ -1,0 +1,275 @@
+"""The built book, and what a reader's browser makes of its pages: shared by the tests of the book."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Locator, Page, Playwright, Route
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BUILD = REPOSITORY / "book" / "build.py"
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+DRAW_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True)
+class BuiltBook:
+    """One run of book/build.py: what it printed, and what it left."""
+
+    returncode: int
+    log: str
+    html: Path
+    report: list[dict[str, Any]]
+
+    def pages(self) -> list[str]:
+        """Every page's path relative to `html`; without the theme's own templates below _static."""
+        paths = (path.relative_to(self.html) for path in sorted(self.html.rglob("*.html")))
+        return [path.as_posix() for path in paths if path.parts[0] != "_static"]
+
+
+def run_build(root: Path, output: Path, *options: str) -> BuiltBook:
+    command = [sys.executable, str(BUILD), "--scale", "smoke", "--root", str(root), "--output", str(output), *options]
+    finished = subprocess.run(command, cwd=REPOSITORY, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    report = output / "report.json"
+    rows = json.loads(report.read_text(encoding="utf-8")) if report.exists() else []
+    return BuiltBook(finished.returncode, finished.stdout, output / "html", rows)
+
+
+@functools.cache
+def smoke_book() -> BuiltBook:
+    """The book at smoke scale, executed and built from clean folders once in a test session."""
+    return run_build(REPOSITORY, REPOSITORY / "_build" / "smoke", "--jobs", str(os.cpu_count() or 1))
+
+
+def find_chromium() -> str | None:
+    return next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
+def launch(playwright: Playwright, executable: str) -> Browser:
+    """A Chromium that cannot look up any host but this machine, and asks for nothing of its own accord."""
+    return playwright.chromium.launch(
+        executable_path=executable,
+        args=[
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-unsafe-swiftshader",  # WebGL in software, for three-dimensional figures
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        ],
+    )
+
+
+@contextlib.contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine; gives its address."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextlib.contextmanager
+def visit(
+    browser: Browser, address: str, page_path: str, *, width: int = 1280, dark: bool = False
+) -> Iterator[tuple[Page, list[str]]]:
+    """Open a page with the network cut, wait until it is drawn, and give it with the list of its problems.
+
+    The list grows while the page is used. `address` is where the book lies, as http:// or file://.
+    """
+    problems: list[str] = []
+
+    def only_the_book(route: Route) -> None:
+        url = route.request.url
+        if url.startswith((address + "/", "data:", "blob:")):
+            route.continue_()
+        else:
+            problems.append(f"request to another host: {url}")
+            route.abort()
+
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", service_workers="block"
+    )
+    context.route("**/*", only_the_book)
+    page = context.new_page()
+    page.on("console", lambda message: message.type == "error" and problems.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
+    page.on("requestfailed", lambda request: problems.append(f"request failed: {request.url} {request.failure}"))
+    page.on("response", lambda reply: reply.status >= 400 and problems.append(f"{reply.status}: {reply.url}"))
+    try:
+        page.goto(f"{address}/{page_path}", wait_until="load")
+        problems += _wait_until_drawn(page)
+        yield page, problems
+    finally:
+        context.close()
+
+
+def _wait_until_drawn(page: Page) -> list[str]:
+    """Open what is folded, then wait for figures and formulas; the problems met."""
+    page.evaluate(
+        """() => {
+            document.querySelectorAll("details").forEach((box) => { box.open = true; });
+            document.querySelectorAll(".toggle-hidden.admonition button.toggle-button, " +
+                ".toggle-hidden > button.toggle-button").forEach((button) => button.click());
+        }"""
+    )
+    try:
+        page.wait_for_function(
+            """() => [...document.querySelectorAll(".plotly-graph-div")].every((gd) => gd.querySelector(".main-svg"))
+                && (!document.querySelector(".math") || document.querySelector("mjx-container"))""",
+            timeout=DRAW_TIMEOUT_MS,
+        )
+    except Exception as error:
+        return [f"figures or formulas are not drawn after {DRAW_TIMEOUT_MS / 1000:.0f} s: {error}"]
+    page.evaluate("() => window.MathJax && MathJax.startup && MathJax.startup.promise.then(() => null)")
+    page.wait_for_timeout(100)  # the observers of sizes run after the layout
+    return []
+
+
+def undrawn(page: Page) -> list[str]:
+    """Figures without a mark or a size, without alternative text or wider than their column, and broken formulas."""
+    return page.evaluate(
+        """() => {
+            const problems = [];
+            document.querySelectorAll(".plotly-graph-div").forEach((gd, index) => {
+                const name = `figure ${index + 1}`;
+                const svg = gd.querySelector(".main-svg").getBoundingClientRect();
+                if (svg.width < 100 || svg.height < 100) problems.push(`${name} is ${svg.width} x ${svg.height} px`);
+                const marks = gd.querySelectorAll(
+                    ".cartesianlayer .trace, .cartesianlayer .hm image, .cartesianlayer .contour, .polarlayer .trace, canvas");
+                if (![...marks].some((mark) => mark.getBoundingClientRect().width > 0))
+                    problems.push(`${name} shows no trace`);
+                const box = gd.closest(".nadtools-figure");
+                if (!box) problems.push(`${name} was not made by the book's renderer (call use_book_style first)`);
+                else {
+                    if (!box.querySelector("[role=img]").getAttribute("aria-label").trim())
+                        problems.push(`${name} has neither alternative text nor a title`);
+                    const column = box.getBoundingClientRect().width;
+                    if (svg.width > column + 1) problems.push(`${name} is ${svg.width} px wide in a column of ${column}`);
+                }
+            });
+            document.querySelectorAll(".math").forEach((math) => {
+                if (math.offsetParent && !math.querySelector("mjx-container svg"))
+                    problems.push(`formula not rendered: ${math.textContent}`);
+            });
+            document.querySelectorAll("mjx-merror, [data-mjx-error]").forEach((error) =>
+                problems.push(`formula with an error: ${error.getAttribute("data-mjx-error") || error.textContent}`));
+            document.querySelectorAll("main img").forEach((img) => {
+                if (img.complete && !img.naturalWidth) problems.push(`image not shown: ${img.src}`);
+                if (!img.alt) problems.push(`image without alternative text: ${img.src}`);
+            });
+            return problems;
+        }"""
+    )
+
+
+def sideways_scroll(page: Page) -> list[str]:
+    """The elements that make a page wider than its window."""
+    return page.evaluate(
+        """() => {
+            const width = document.documentElement.clientWidth;
+            if (document.documentElement.scrollWidth <= width && document.body.scrollWidth <= width) return [];
+            const wide = [...document.querySelectorAll("main *")].filter(
+                (element) => element.getBoundingClientRect().right > width + 1);
+            return [`${document.documentElement.scrollWidth} px of content in ${width} px: ` +
+                wide.slice(0, 3).map((element) => element.outerHTML.slice(0, 120)).join(" | ")];
+        }"""
+    )
+
+
+# What a figure shows, its controls left out: a slider that moves only itself leaves this unchanged.
+_FINGERPRINT = """(gd) => {
+    const parts = [...gd.querySelectorAll(".cartesianlayer, .polarlayer, .shapelayer, .g-gtitle, .annotation")];
+    return JSON.stringify([gd.data, gd.layout.scene || null, parts.map((part) => part.outerHTML)]);
+}"""
+
+
+def _changes(figure: Locator, before: str, seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if figure.evaluate(_FINGERPRINT) != before:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _click(page: Page, target: Locator, at: float = 0.5) -> None:
+    """Click with the mouse, as a reader would, at a share of the target's width."""
+    box = target.bounding_box()
+    assert box is not None, "the control is not on the page"
+    page.mouse.click(box["x"] + at * box["width"], box["y"] + box["height"] / 2)
+
+
+def dead_controls(page: Page) -> tuple[int, list[str]]:
+    """Use every slider, dropdown and button of every figure: how many there are, and those that change nothing."""
+    count, problems = 0, []
+    for index, figure in enumerate(page.locator(".plotly-graph-div").all()):
+        figure.evaluate("(gd) => gd.scrollIntoView({block: 'center', behavior: 'instant'})")
+        controls = figure.evaluate(
+            """(gd) => ({
+                menus: (gd._fullLayout.updatemenus || []).filter((m) => m.visible).map((m) => ({
+                    type: m.type, active: m.active, buttons: m.buttons.filter((b) => b.visible).map((b) => ({
+                        label: b.label, plays: b.method === "animate" && b.args[0] === null,
+                        pauses: b.method === "animate" && Array.isArray(b.args[0]) && b.args[0][0] === null}))})),
+                sliders: (gd._fullLayout.sliders || []).filter((s) => s.visible).map((s) => ({
+                    active: s.active, steps: s.steps.filter((step) => step.visible).length}))})"""
+        )
+        # Menus first: a slider at its end leaves a Play button nothing to play.
+        for number, menu in enumerate(controls["menus"]):
+            header = figure.locator(".updatemenu-header-group").nth(number)
+            order = sorted(range(len(menu["buttons"])), key=lambda k, active=menu["active"]: k == active)
+            for k in order:
+                button = menu["buttons"][k]
+                if button["pauses"]:
+                    continue
+                count += 1
+                before = figure.evaluate(_FINGERPRINT)
+                if menu["type"] == "dropdown":
+                    _click(page, header.locator(".updatemenu-header"))
+                    _click(page, figure.locator(".updatemenu-dropdown-button").nth(k))
+                else:
+                    _click(page, header.locator(".updatemenu-button").nth(k))
+                if not _changes(figure, before):
+                    problems.append(f"figure {index + 1}: {menu['type']} item {button['label']!r} changes nothing")
+                pause = next((p for p, other in enumerate(menu["buttons"]) if other["pauses"]), None)
+                if button["plays"] and pause is not None:
+                    count += 1
+                    _click(page, header.locator(".updatemenu-button").nth(pause))
+                    page.wait_for_timeout(500)
+                    if _changes(figure, figure.evaluate(_FINGERPRINT), seconds=1.5):
+                        problems.append(f"figure {index + 1}: the pause button does not stop the figure")
+        for number, slider in enumerate(controls["sliders"]):
+            count += 1
+            active = figure.evaluate("(gd, n) => gd._fullLayout.sliders.filter((s) => s.visible)[n].active", number)
+            rail = figure.locator(".slider-group").nth(number).locator(".slider-rail-touch-rect")
+            before = figure.evaluate(_FINGERPRINT)
+            _click(page, rail, at=0.02 if active == slider["steps"] - 1 else 0.98)
+            if not _changes(figure, before):
+                problems.append(f"figure {index + 1}: slider {number + 1} changes nothing")
+    return count, problems

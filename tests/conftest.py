@@ -1,0 +1,28 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+import nadtools as nt
+
+
+@pytest.fixture(scope="session")
+def published_lenet() -> nt.NADs:
+    """The authors' NADs of LeNet, where a folder with them is given."""
+    folder = os.environ.get("NADTOOLS_DATA")
+    if not folder or not (Path(folder) / "published" / "LeNet_NADs.npy").exists():
+        pytest.skip("set NADTOOLS_DATA to a folder with published/LeNet_NADs.npy to compare with the authors' NADs")
+    return nt.published.load_nads("lenet", data_dir=folder)
+
+
+@pytest.fixture(autouse=True)
+def global_random_state_is_left_alone():
+    """No function of the package may touch PyTorch's global generator."""
+    before = torch.get_rng_state()
+    yield
+    assert torch.equal(torch.get_rng_state(), before), "the global random state was changed"

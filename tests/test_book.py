@@ -1,0 +1,208 @@
+"""The built book in a real browser, with the network cut."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from book_browser import (
+    REPOSITORY,
+    BuiltBook,
+    dead_controls,
+    find_chromium,
+    launch,
+    serve,
+    sideways_scroll,
+    smoke_book,
+    undrawn,
+    visit,
+)
+from playwright.sync_api import Browser, sync_playwright
+
+PHONE = 390  # CSS pixels
+
+
+@pytest.fixture(scope="module")
+def book() -> BuiltBook:
+    built = smoke_book()
+    assert built.returncode == 0, built.log
+    return built
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    executable = find_chromium()
+    if executable is None:
+        message = "no Chromium found: the pages were not opened in a browser (on Debian: apt-get install chromium)"
+        if os.environ.get("CI", "").lower() in ("1", "true"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = launch(playwright, executable)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def address(book: BuiltBook) -> Iterator[str]:
+    with serve(book.html) as url:
+        yield url
+
+
+def pages_with_figures(book: BuiltBook) -> list[str]:
+    return [page for page in book.pages() if "plotly-graph-div" in (book.html / page).read_text(encoding="utf-8")]
+
+
+class _Links(HTMLParser):
+    """The links, the anchors and the loaded resources of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.resources: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        elif tag == "link" and "href" in values:
+            self.resources.append(values["href"])
+        elif "src" in values:
+            self.resources.append(values["src"])
+
+
+def test_every_page_is_there(book: BuiltBook) -> None:
+    pages = book.pages()
+    names = re.findall(r"(?:root|file): *(\S+)", (REPOSITORY / "_toc.yml").read_text(encoding="utf-8"))
+    assert {f"{name}.html" for name in names} <= set(pages)
+    assert "index.html" in pages
+
+
+def test_pages_are_quiet_and_drawn_with_the_network_cut(book: BuiltBook, browser: Browser, address: str) -> None:
+    problems = {}
+    for name in book.pages():
+        with visit(browser, address, name) as (page, found):
+            if found := found + undrawn(page):
+                problems[name] = found
+    assert problems == {}
+
+
+def test_pages_open_from_a_folder_without_a_server(book: BuiltBook, browser: Browser) -> None:
+    problems = {}
+    for name in ["index.html", *pages_with_figures(book)]:
+        with visit(browser, book.html.as_uri(), name) as (page, found):
+            if found := found + undrawn(page):
+                problems[name] = found
+    assert problems == {}
+
+
+def test_every_control_changes_its_figure(book: BuiltBook, browser: Browser, address: str) -> None:
+    problems, count = {}, 0
+    for name in pages_with_figures(book):
+        with visit(browser, address, name) as (page, found):
+            controls, dead = dead_controls(page)
+            count += controls
+            if found := found + dead:
+                problems[name] = found
+    assert problems == {}
+    assert count > 0, "no figure of the book has a control"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pages_fit_a_phone(book: BuiltBook, browser: Browser, address: str, dark: bool) -> None:
+    problems = {}
+    for name in book.pages():
+        with visit(browser, address, name, width=PHONE, dark=dark) as (page, found):
+            if found := found + undrawn(page) + sideways_scroll(page):
+                problems[name] = found
+    assert problems == {}
+
+
+def test_text_in_figures_reads_in_light_and_dark(book: BuiltBook, browser: Browser, address: str) -> None:
+    """Axis labels take the page's text colour, which the theme chooses for contrast."""
+    name = pages_with_figures(book)[0]
+    colours = []
+    for dark in (False, True):
+        with visit(browser, address, name, dark=dark) as (page, _):
+            colours.append(
+                page.evaluate(
+                    """() => ["body", ".plotly-graph-div .xtick text, .plotly-graph-div .gtitle"].map((selector, k) =>
+                        getComputedStyle(document.querySelector(selector))[k ? "fill" : "color"])"""
+                )
+            )
+    (light_page, light_figure), (dark_page, dark_figure) = colours
+    assert light_figure == light_page
+    assert dark_figure == dark_page
+    assert light_figure != dark_figure
+
+
+def test_only_pages_with_figures_load_plotly(book: BuiltBook) -> None:
+    loading = {page for page in book.pages() if any("plotly" in src for src in _Links(book.html / page).resources)}
+    assert loading == set(pages_with_figures(book)) != set()
+
+
+def test_no_page_loads_widgets_or_another_host(book: BuiltBook) -> None:
+    resources = {src for page in book.pages() for src in _Links(book.html / page).resources}
+    assert [src for src in resources if urlsplit(src).netloc or "widget" in src.lower()] == []
+
+
+def test_links_inside_the_book_lead_somewhere(book: BuiltBook) -> None:
+    parsed = {(book.html / page).resolve(): _Links(book.html / page) for page in book.pages()}
+    broken = []
+    for path, page in parsed.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            fragment = unquote(parts.fragment)
+            known = parsed[target].anchors if target in parsed else None
+            if not target.exists() or (fragment and known is not None and fragment not in known):
+                broken.append(f"{path.relative_to(book.html.resolve())}: {link}")
+    assert broken == []
+
+
+def test_every_public_module_is_on_the_api_page() -> None:
+    modules = {path.stem for path in (REPOSITORY / "nadtools").glob("*.py") if not path.stem.startswith("_")}
+    api = (REPOSITORY / "book" / "api.md").read_text(encoding="utf-8")
+    documented = re.findall(r"automodule:: nadtools\.(\w+)", api)
+    assert sorted(documented) == sorted(modules)
+    assert re.findall(r"^ {3}nadtools\.(\w+)$", api, flags=re.MULTILINE) == documented
+
+
+def test_the_checks_find_what_is_broken(book: BuiltBook, browser: Browser, tmp_path: Path) -> None:
+    """A page with one fault of each kind: every check above must report its own."""
+    (tmp_path / "plotly.min.js").symlink_to(book.html / "_static" / "plotly.min.js")
+    (tmp_path / "bad.html").write_text(
+        """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><script src="plotly.min.js"></script>
+        <main><img src="https://example.org/picture.png" alt="far"><img src="missing.png" alt="near">
+        <figure class="nadtools-figure"><div role="img" aria-label="">
+        <div id="figure" class="plotly-graph-div" style="width:500px;height:400px"></div></div></figure></main>
+        <script>console.error("told so");
+        const steps = [0, 1].map((k) => ({label: `${k}`, method: "skip", args: []}));
+        const buttons = ["a", "b"].map((label) => ({label, method: "skip", args: []}));
+        Plotly.newPlot("figure", [{y: [1, 2]}], {sliders: [{steps}], updatemenus: [{buttons}]});</script>""",
+        encoding="utf-8",
+    )
+    with serve(tmp_path) as url, visit(browser, url, "bad.html", width=PHONE) as (page, problems):
+        _, dead = dead_controls(page)
+        found = "\n".join(problems + undrawn(page) + sideways_scroll(page) + dead)
+    for expected in (
+        "request to another host: https://example.org/picture.png",
+        "404: ",
+        "console: told so",
+        "neither alternative text nor a title",
+        "image not shown",
+        "px of content in 390 px",
+        "slider 1 changes nothing",
+        "dropdown item 'b' changes nothing",
+    ):
+        assert expected in found, f"not reported: {expected}\n{found}"

@@ -1,0 +1,209 @@
+"""Each exercise: the solution passes; the blank stub and plausible wrong answers fail, with a fitting remark."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+
+from nadtools import exercises
+from nadtools.exercises import Verdict, check, reset
+
+
+@pytest.fixture(autouse=True)
+def fresh_hints():
+    reset()
+    yield
+    reset()
+
+
+def solution_sample(v, n, epsilon, sigma, generator):
+    y = torch.randint(0, 2, (n,), generator=generator)
+    noise = torch.randn(n, v.numel(), generator=generator)
+    noise = noise - (noise @ v)[:, None] * v
+    return epsilon * (2 * y - 1)[:, None] * v + sigma * noise, y
+
+
+def solution_alignment(covariance, v):
+    v = v / v.norm()
+    return v @ covariance @ v
+
+
+ANGLE = math.pi / 4
+SOLUTIONS = {
+    "01-1": float(norm.cdf(math.cos(ANGLE) / (3 * math.sin(ANGLE)))),
+    "01-2": solution_sample,
+    "04-1": 1 / (3 * 32 * 32),
+    "04-2": solution_alignment,
+}
+
+
+def altered_sample(
+    noise_power=1, project=True, sign=1, half=1, signed_labels=False, fair=True, shared=False, seed=True
+):
+    def sample(v, n, epsilon, sigma, generator):
+        y = torch.randint(0, 2, (n,), generator=generator) if fair else torch.ones(n, dtype=torch.long)
+        noise = torch.randn(n, v.numel(), generator=generator if seed else None)
+        if shared:
+            noise = noise[:, :1] * torch.ones(v.numel())
+        if project:
+            noise = noise - (noise @ v)[:, None] * v
+        x = sign * half * epsilon * (2 * y - 1)[:, None] * v + sigma**noise_power * noise
+        return x, (2 * y - 1 if signed_labels else y)
+
+    return sample
+
+
+# (exercise, wrong answer, a word that its remark must hold)
+WRONG = [
+    ("01-1", float(norm.cdf(math.cos(ANGLE) / 3)), "complement"),
+    ("01-1", 1 - SOLUTIONS["01-1"], "error rate"),
+    ("01-1", 63.06, "per cent"),
+    ("01-1", 1 / 3, "argument of Φ"),
+    ("01-1", 0.5, "Hint"),
+    ("01-1", 0.6326, "Hint"),  # off by twice the tolerance
+    ("01-2", altered_sample(project=False), "projected"),
+    ("01-2", altered_sample(noise_power=2), "σ²"),
+    ("01-2", altered_sample(noise_power=0), "unused"),
+    ("01-2", altered_sample(signed_labels=True), "−1 and 1"),
+    ("01-2", altered_sample(sign=-1), "wrong way round"),
+    ("01-2", altered_sample(half=0.5), "ε/2"),
+    ("01-2", altered_sample(fair=False), "equally likely"),
+    ("01-2", altered_sample(shared=True), "noise"),
+    ("01-2", altered_sample(seed=False), "generator"),
+    ("01-2", lambda v, n, e, s, g: (torch.zeros(n, v.numel()), torch.randint(0, 2, (n,), generator=g)), "coordinate"),
+    ("04-1", 1 / 1024, "bound"),
+    ("04-1", 1 / 32, "bound"),
+    ("04-1", math.sqrt(1 / 3072), "standard deviation"),
+    ("04-1", 1 / 3, "trace"),
+    ("04-1", 1 / 96, "number of pixels"),
+    ("04-1", 1.0, "Hint"),
+    ("04-2", lambda c, v: v @ c @ v, "unit norm"),
+    ("04-2", lambda c, v: v @ c @ v / v.norm(), "twice"),
+    ("04-2", lambda c, v: (c @ v).norm() / v.norm(), "‖Cv‖"),
+    ("04-2", lambda c, v: (v @ c @ v).sqrt() / v.norm(), "square root"),
+    ("04-2", lambda c, v: c.trace(), "Hint"),
+]
+
+
+@pytest.mark.parametrize("exercise", exercises.available())
+def test_solution_passes(exercise):
+    verdict = check(exercise, SOLUTIONS[exercise])
+    assert verdict
+    assert verdict.correct
+    assert "Hint" not in verdict.message
+
+
+@pytest.mark.parametrize("exercise", exercises.available())
+def test_there_are_at_least_two_wrong_answers(exercise):
+    assert sum(name == exercise for name, _, _ in WRONG) >= 2
+
+
+@pytest.mark.parametrize(("exercise", "answer", "word"), WRONG)
+def test_wrong_answer_fails_and_says_why(exercise, answer, word):
+    verdict = check(exercise, answer)
+    assert not verdict
+    assert word in verdict.message
+
+
+@pytest.mark.parametrize("exercise", exercises.available())
+@pytest.mark.parametrize("blank", [None, ...])
+def test_blank_stub_gets_the_first_hint_again_and_again(exercise, blank):
+    messages = {check(exercise, blank).message for _ in range(3)}
+    assert len(messages) == 1
+    assert "Hint 1 of" in messages.pop()
+    assert not check(exercise, blank)
+
+
+@pytest.mark.parametrize("exercise", ["01-2", "04-2"])
+@pytest.mark.parametrize("returned", [None, ...])
+def test_blank_function_stub_is_not_correct(exercise, returned):
+    verdict = check(exercise, lambda *arguments: returned)
+    assert not verdict
+    assert "returns nothing yet" in verdict.message
+
+
+def test_wrong_answers_walk_through_the_hints_and_stay_at_the_last():
+    messages = [check("04-1", 2.0 + k).message for k in range(5)]
+    assert [message[:11] for message in messages] == [f"Hint {k} of 3" for k in (1, 2, 3, 3, 3)]
+    assert "Hint 1" in check("01-1", 0.9).message  # each exercise counts for itself
+    reset("04-1")
+    assert "Hint 1" in check("04-1", 2.0).message
+    assert "Hint 2" in check("01-1", 0.9).message
+
+
+def test_right_answer_starts_the_hints_again():
+    check("04-1", 2.0)
+    assert check("04-1", SOLUTIONS["04-1"])
+    assert "Hint 1" in check("04-1", 2.0).message
+
+
+@pytest.mark.parametrize("answer", ["0.63", [0.6, 0.3], True, 1j, float("nan"), float("inf"), torch.zeros(3), 10**400])
+def test_wrong_kind_of_number_says_what_is_expected_and_costs_no_hint(answer):
+    verdict = check("01-1", answer)
+    assert not verdict
+    assert "Expected" in verdict.message
+    assert "Hint 1" in check("01-1", 0.9).message
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64, torch.tensor, np.array, Fraction])
+def test_any_kind_of_number_is_read(kind):
+    assert check("01-1", kind(SOLUTIONS["01-1"]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        (0.5, "Expected a function"),
+        (lambda: None, "TypeError"),
+        (lambda *a: 1 / 0, "ZeroDivisionError"),
+        (lambda *a: 3, "pair"),
+        (lambda *a: (1, 2), "tensors"),
+        (lambda v, n, *a: (torch.zeros(n, 4, 4), torch.zeros(n)), "shape"),
+        (lambda v, n, *a: (torch.full((n, len(v)), torch.nan), torch.zeros(n)), "finite"),
+    ],
+)
+def test_wrong_kind_of_sampler_gets_a_message_never_a_traceback(answer, word):
+    verdict = check("01-2", answer)
+    assert not verdict
+    assert word in verdict.message
+
+
+@pytest.mark.parametrize("answer", ["no", lambda c: c, lambda c, v: c @ v, lambda c, v: "1"])
+def test_wrong_kind_of_alignment_gets_a_message(answer):
+    verdict = check("04-2", answer)
+    assert not verdict
+    assert "xpected" in verdict.message or "raised" in verdict.message
+
+
+def test_answer_functions_cannot_change_the_case_under_test():
+    def in_place(covariance, v):
+        v /= v.norm()
+        return v @ covariance @ v
+
+    assert check("04-2", in_place)
+
+
+@pytest.mark.parametrize("call", [lambda: check("99-1", 1), lambda: reset("99-1"), lambda: check(3, 1)])
+def test_unknown_exercise_lists_the_known_ones(call):
+    with pytest.raises(ValueError, match=r"Unknown exercise .*01-1.*04-2"):
+        call()
+
+
+def test_sampler_check_leaves_the_global_random_state_alone():
+    before = torch.get_rng_state()
+    check("01-2", solution_sample)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_verdict_shows_itself():
+    right, wrong = Verdict("x", True, "Fine."), Verdict("x", False, "a < b & c")
+    assert repr(right) == "✓ Exercise x: Fine."
+    assert repr(wrong).startswith("✗")
+    assert "a &lt; b &amp; c" in wrong._repr_html_()
+    assert "Not yet" in wrong._repr_html_()
+    assert "Right" in right._repr_html_()
+    with pytest.raises(AttributeError):
+        right.correct = False

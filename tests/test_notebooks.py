@@ -1,0 +1,120 @@
+"""The chapters as notebooks: their form, that they run, and that what goes wrong stops the build."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nbformat
+import pytest
+from book_browser import REPOSITORY, BuiltBook, run_build, smoke_book
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+CHAPTERS = sorted((REPOSITORY / "book").glob("*.ipynb"))
+CONFIG = "title: small\nexecute: {execute_notebooks: 'off', stderr_output: remove-warn}\n"
+MAX_LINES = 20
+PARAMETERS = 'scale = "laptop"\nseed = 0\ndevice = None'
+
+
+@pytest.fixture(scope="module")
+def book() -> BuiltBook:
+    return smoke_book()
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def chapter(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def code_cells(path: Path) -> list[nbformat.NotebookNode]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def write_book(root: Path, source: str, parameters: str = PARAMETERS) -> Path:
+    """A book of one page, whose one cell below the parameters is `source`."""
+    (root / "book").mkdir(parents=True)
+    (root / "_config.yml").write_text(CONFIG, encoding="utf-8")
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/page\n", encoding="utf-8")
+    cells = [
+        new_markdown_cell("# Page"),
+        new_code_cell(parameters, metadata={"tags": ["parameters"]}),
+        new_code_cell(source),
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(new_notebook(cells=cells, metadata=kernel), root / "book" / "page.ipynb")
+    return root
+
+
+def test_there_are_chapters() -> None:
+    assert CHAPTERS
+
+
+def test_chapter_is_committed_without_outputs(chapter: Path) -> None:
+    filled = [k for k, cell in enumerate(code_cells(chapter)) if cell.outputs or cell.execution_count is not None]
+    assert filled == [], f"code cells with outputs; run: nbstripout {chapter.name}"
+
+
+def test_chapter_has_one_parameters_cell(chapter: Path) -> None:
+    cells = [cell for cell in code_cells(chapter) if "parameters" in cell.metadata.get("tags", [])]
+    assert len(cells) == 1
+    assigned = {
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in ast.parse(cells[0].source).body
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+    }
+    assert assigned == {"scale": "laptop", "seed": 0, "device": None}
+
+
+def test_chapter_has_short_cells(chapter: Path) -> None:
+    cells = [cell.source.splitlines() for cell in code_cells(chapter)]
+    assert {lines[0]: len(lines) for lines in cells if len(lines) > MAX_LINES} == {}
+
+
+def test_chapter_names_the_plain_kernel(chapter: Path) -> None:
+    assert nbformat.read(chapter, as_version=4).metadata.kernelspec.name == "python3"
+
+
+def test_chapter_runs_at_smoke_scale(chapter: Path, book: BuiltBook) -> None:
+    rows = [row for row in book.report if row["chapter"] == chapter.stem]
+    assert len(rows) == 1, f"{chapter.stem} was not executed; is it in _toc.yml?\n{book.log}"
+    assert rows[0]["parameters"]["scale"] == "smoke"
+    assert rows[0]["verdict"] == "ok", rows[0]["error"]
+
+
+def test_building_leaves_the_chapters_alone(chapter: Path, book: BuiltBook) -> None:
+    executed = book.html.parent / "source" / "book" / chapter.name
+    assert any(cell.outputs for cell in code_cells(executed))
+    assert not any(cell.outputs for cell in code_cells(chapter))
+    assert str(REPOSITORY) not in executed.read_text(encoding="utf-8"), "the page names a folder of this machine"
+
+
+def test_parameters_reach_the_kernel(tmp_path: Path) -> None:
+    root = write_book(tmp_path / "root", 'assert (scale, seed, device) == ("smoke", 3, None)')
+    built = run_build(root, tmp_path / "out", "-p", "seed", "3")
+    assert built.returncode == 0, built.log
+    assert "page.html" in "".join(built.pages())
+
+
+def test_a_failing_cell_fails_the_build(tmp_path: Path) -> None:
+    built = run_build(write_book(tmp_path / "root", "1 / 0"), tmp_path / "out")
+    assert built.returncode == 1
+    assert not built.html.exists()
+    assert "ZeroDivisionError" in built.log
+    assert built.report[0]["verdict"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "options"), [(PARAMETERS, ("-p", "sead", "1")), ("seed = 0", ())], ids=["misspelt", "no scale"]
+)
+def test_an_unknown_parameter_fails_the_build(tmp_path: Path, parameters: str, options: tuple[str, ...]) -> None:
+    built = run_build(write_book(tmp_path / "root", "pass", parameters), tmp_path / "out", *options)
+    assert built.returncode == 1
+    assert not built.html.exists()
+    assert "unknown parameter" in built.log
+
+
+def test_anything_on_stderr_fails_the_build(tmp_path: Path) -> None:
+    root = write_book(tmp_path / "root", "import warnings; warnings.warn('take care')")
+    built = run_build(root, tmp_path / "out")
+    assert built.returncode == 1
+    assert not built.html.exists()

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import nadtools as nt
+
+
+def data(n: int = 400, seed: int = 0, sigma: float = 1.0, shape: tuple[int, int] = (8, 8)):
+    return nt.LinearlySeparable(nt.fourier_atom(shape, (1, 2)), sigma=sigma).sample(n, seed, device="cpu")
+
+
+def logreg(seed: int = 0) -> nn.Module:
+    return nt.build("logreg", image_size=(8, 8), seed=seed)
+
+
+def test_one_step_is_clipped_sgd_on_cross_entropy():
+    network, (x, y) = logreg(), data(16)
+    before = [p.detach().clone() for p in network.parameters()]
+    loss = nn.functional.cross_entropy(network(x), y)
+    gradients = torch.autograd.grad(loss, list(network.parameters()))
+    norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
+    clip = norm / 3
+    config = nt.TrainConfig(epochs=1, max_lr=0.1, batch_size=16, clip_norm=clip)
+    nt.train(network, (x, y), (x, y), config, progress=False)
+    for p, old, gradient in zip(network.parameters(), before, gradients, strict=True):
+        torch.testing.assert_close(p.detach(), old - 0.1 * gradient / 3, atol=1e-6, rtol=1e-4)
+
+
+def test_momentum_and_weight_decay_follow_torchs_sgd():
+    config = nt.TrainConfig(3, 0.1, "constant", momentum=0.9, weight_decay=0.01, batch_size=400, clip_norm=None)
+    network, reference, (x, y) = logreg(), logreg(), data()
+    nt.train(network, (x, y), (x, y), config, progress=False)
+    optimizer = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(reference(x), y).backward()
+        optimizer.step()
+    for p, q in zip(network.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(p, q, atol=1e-6, rtol=1e-4)
+
+
+def test_schedules():
+    linear, triangular = (
+        [nt.TrainConfig(max_lr=2.0, schedule=s).learning_rate(i, 10) for i in range(10)] for s in ("linear", "triangular")
+    )
+    assert linear == pytest.approx([2.0 * (1 - i / 10) for i in range(10)])
+    assert triangular == pytest.approx([0.2, 0.6, 1.0, 1.4, 1.8, 1.8, 1.4, 1.0, 0.6, 0.2])
+    assert nt.TrainConfig(max_lr=2.0, schedule="constant").learning_rate(9, 10) == 2.0
+
+
+def test_a_separable_problem_is_learned_and_the_history_says_how():
+    train, test = data(2000, 0), data(2000, 1)
+    result = nt.train(logreg(), train, test, nt.TrainConfig(epochs=5), progress=False)
+    assert result.test_accuracy > 0.99 and result.train_accuracy > 0.99
+    history = result.history
+    assert list(history.columns) == "epoch learning_rate train_loss train_accuracy test_loss test_accuracy".split()
+    assert history.epoch.tolist() == [1, 2, 3, 4, 5]
+    assert history.train_loss.is_monotonic_decreasing and history.learning_rate.is_monotonic_decreasing
+    assert history.test_accuracy.iloc[-1] == result.test_accuracy and history.test_loss.iloc[-1] == result.test_loss
+
+
+def test_the_same_seed_gives_the_same_network_and_another_order_another():
+    def weights(seed: int) -> torch.Tensor:
+        network = logreg()
+        nt.train(network, data(), data(seed=1), nt.TrainConfig(epochs=2, seed=seed), progress=False)
+        return network.output.weight.detach()
+
+    assert torch.equal(weights(0), weights(0)) and not torch.equal(weights(0), weights(1))
+
+
+def test_every_sample_is_used_once_an_epoch_with_a_last_batch_that_is_not_full():
+    seen: list[torch.Tensor] = []
+
+    class Spy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(1, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.training:
+                seen.append(x.flatten())
+            return self.linear(x.flatten(1))
+
+    x = torch.arange(10.0).reshape(10, 1, 1, 1)
+    with nt.device.isolated_random_state(0):
+        spy = Spy()
+    nt.train(spy, (x, torch.arange(10) % 2), (x, torch.arange(10) % 2), nt.TrainConfig(2, 0.01, batch_size=4), progress=False)
+    assert [len(batch) for batch in seen] == [4, 4, 2] * 2
+    first, second = torch.cat(seen[:3]), torch.cat(seen[3:])
+    assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(10)) and first.tolist() != second.tolist()
+
+
+def test_a_callback_sees_each_epoch_and_can_stop():
+    rows: list[dict[str, float]] = []
+
+    def callback(row: dict[str, float]) -> bool:
+        rows.append(row)
+        return row["epoch"] == 2
+
+    result = nt.train(logreg(), data(), data(seed=1), nt.TrainConfig(epochs=9), progress=False, callback=callback)
+    assert [row["epoch"] for row in rows] == [1, 2] and len(result.history) == 2 and result.stopped_early
+
+
+def test_evaluation_can_be_left_to_the_end():
+    result = nt.train(logreg(), data(), data(seed=1), nt.TrainConfig(epochs=3), progress=False, evaluate_every=0)
+    assert result.history.test_accuracy.isna().all() and result.test_accuracy > 0.5
+
+
+def test_evaluate_agrees_with_a_plain_computation_in_evaluation_mode():
+    network, (x, y) = nn.Sequential(nn.Flatten(), nn.Dropout(0.9), logreg()[1]), data(3000)
+    measured = nt.evaluate(network, (x, y))
+    logits = network.eval()(x)
+    assert measured.loss == pytest.approx(float(nn.functional.cross_entropy(logits, y)), rel=1e-5)
+    assert measured.accuracy == float((logits.argmax(1) == y).double().mean())
+
+
+def test_inside_an_epoch_nothing_is_copied_to_the_host(monkeypatch):
+    """Counts the synchronising calls: they may not grow with the number of batches."""
+    counts = {"calls": 0}
+    for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__"):
+        original = getattr(torch.Tensor, name)
+
+        def counted(self, *args, _original=original, **kwargs):
+            counts["calls"] += 1
+            return _original(self, *args, **kwargs)
+
+        monkeypatch.setattr(torch.Tensor, name, counted)
+
+    def calls(batch_size: int) -> int:
+        counts["calls"] = 0
+        nt.train(logreg(), data(), data(seed=1), nt.TrainConfig(epochs=2, batch_size=batch_size), progress=False)
+        return counts["calls"]
+
+    assert calls(400) == calls(10)
+
+
+@pytest.mark.parametrize(("frequency", "low", "high"), [((-4, 0), 0.70, 0.85), ((8, 0), 0.47, 0.53)])
+def test_lenet_fails_where_logistic_regression_does_not(frequency, low, high):
+    """The full size of figure 1: 10,000 + 10,000 samples, sigma = 3, 20 epochs."""
+    distribution = nt.LinearlySeparable(nt.fourier_atom((32, 32), frequency, math.pi / 2), epsilon=1.0, sigma=3.0)
+    train, test = (distribution.sample(10_000, seed) for seed in (0, 1))
+    lenet = nt.train(nt.build("lenet"), train, test, nt.TrainConfig(), progress=False, evaluate_every=0)
+    assert low <= lenet.test_accuracy <= high
+    assert nt.train(nt.build("logreg"), train, test, nt.TrainConfig(), progress=False).test_accuracy > 0.99
+
+
+X, Y = data(4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: nt.TrainConfig(epochs=0), ValueError, "epochs=0"),
+        (lambda: nt.TrainConfig(batch_size=1.5), ValueError, "batch_size=1.5"),
+        (lambda: nt.TrainConfig(max_lr=0), ValueError, "max_lr=0"),
+        (lambda: nt.TrainConfig(momentum=-0.1), ValueError, "momentum=-0.1"),
+        (lambda: nt.TrainConfig(weight_decay=math.nan), ValueError, "weight_decay=nan"),
+        (lambda: nt.TrainConfig(schedule="cosine"), ValueError, "unknown schedule 'cosine'; known are 'linear'"),
+        (lambda: nt.TrainConfig(clip_norm=0.0), ValueError, "clip_norm=0.0"),
+        (lambda: nt.TrainConfig(seed=-1), ValueError, "seed=-1"),
+        (lambda: nt.train(logreg(), (X, Y), (X, Y), evaluate_every=-1), ValueError, "evaluate_every=-1"),
+        (lambda: nt.train(logreg(), X, (X, Y)), TypeError, "expected a pair of tensors"),
+        (lambda: nt.train(logreg(), (X.int(), Y), (X, Y)), TypeError, "floating point"),
+        (lambda: nt.train(logreg(), (X, Y.float()), (X, Y)), TypeError, "torch.int64"),
+        (lambda: nt.train(logreg(), (X, Y[:2]), (X, Y)), ValueError, r"x \(4, 1, 8, 8\) and y \(2,\)"),
+        (lambda: nt.train(logreg(), (X, Y), (X[..., :4], Y)), ValueError, "to test on"),
+        (lambda: nt.train(logreg(), (X, Y + 1), (X, Y)), ValueError, "the network has 2 outputs"),
+        (lambda: nt.train(logreg(), (X / 0, Y), (X, Y)), ValueError, "NaN or infinite entries"),
+        (lambda: nt.train(nt.build("logreg"), (X, Y), (X, Y)), ValueError, "does not accept images"),
+        (lambda: nt.train(nt.build("logreg", num_classes=1, image_size=(8, 8)), (X, Y), (X, Y)), ValueError, "at least 2"),
+        (lambda: nt.train(logreg().requires_grad_(False), (X, Y), (X, Y)), ValueError, "no parameters to train"),
+        (lambda: nt.train(logreg(), (X, Y), (X, Y), device="cuda:99"), ValueError, "CUDA devices here"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_training_that_diverges_says_so():
+    config = nt.TrainConfig(epochs=30, max_lr=1e30, clip_norm=None, schedule="constant")
+    with pytest.raises(FloatingPointError, match="smaller max_lr"):
+        nt.train(nt.build("mlp", image_size=(8, 8)), data(), data(), config, progress=False)
+
+
+def test_a_configuration_is_a_record():
+    assert dataclasses.asdict(nt.TrainConfig())["max_lr"] == 0.5
