@@ -119,11 +119,9 @@ def build_html(source: Path, html: Path) -> bool:
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "."]
     options = ["--path-output", ".", "--all", "-W", "-n", "--keep-going", "--quiet"]
     # The folder of local extensions is looked up from the working directory.
-    finished = subprocess.run(
-        [*command, *options], cwd=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    finished = subprocess.run([*command, *options], cwd=source, capture_output=True, text=True)
     if finished.returncode != 0:
-        print(finished.stdout, file=sys.stderr)
+        print(finished.stdout, finished.stderr, sep="", file=sys.stderr)
         return False
     shutil.move(source / "_build" / "html", html)
     return True

@@ -71,9 +71,10 @@ def build(
         If the name is unknown (the message lists the known ones), a size is not positive, ``pooling=False`` is asked
         of a network without pooling, or the images are too small for the network.
     """
-    request = _Request(in_channels, num_classes, width, pooling, _check_request(name, in_channels, num_classes, width, image_size))
+    size = _check_request(name, in_channels, num_classes, width, image_size)
     if not pooling and name not in _POOLED:
-        raise ValueError(f"{name!r} has no pooling layers to remove; leave pooling=True, or choose from {sorted(_POOLED)}")
+        raise ValueError(f"{name!r} has no pooling layers to remove; only {', '.join(sorted(_POOLED))} has")
+    request = _Request(in_channels, num_classes, width, pooling, size)
     with isolated_random_state(derive_seed(check_seed(seed))):
         return _BUILDERS[name](request)
 

@@ -414,7 +414,9 @@ def check(exercise: str, answer: Any) -> Verdict:
     if answer is None or answer is ...:
         return Verdict(task.id, False, f"There is no answer yet. {_hint(task, 0)}")
     try:
-        remark = task.grade(answer)
+        # A reader's function may draw from the global generator; the notebook's own random numbers stay as they were.
+        with torch.random.fork_rng(devices=[]):
+            remark = task.grade(answer)
     except _UnexpectedAnswer as error:
         return Verdict(task.id, False, str(error))
     if remark is None:

@@ -456,10 +456,13 @@ def _grid(
         _square_cells(figure, row + 1, column + 1, image, kind == "energy")
     figure.update_xaxes(showticklabels=False, ticks="")
     figure.update_yaxes(showticklabels=False, ticks="")
+    for row, column in set(np.ndindex(shape)) - set(cells):
+        empty = figure.get_subplot(row + 1, column + 1)
+        empty.xaxis.visible = empty.yaxis.visible = False
     for row, name in enumerate(row_names):
         figure.update_yaxes(title=name, row=row + 1, col=1)
     top = 34 + (24 if title else 0)
-    return _finish(figure, title, alt, height=125 * shape[0] + top, margin={"l": 30, "r": 8, "t": top, "b": 12})
+    return _finish(figure, title, alt, height=140 * shape[0] + top, margin={"l": 30, "r": 8, "t": top, "b": 12})
 
 
 def _grid_matplotlib(

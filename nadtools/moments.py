@@ -186,9 +186,7 @@ class GradientMoments:
         listed = all_values.tolist()
         order = sorted(range(len(listed)), key=lambda i: (-listed[i], order_keys[i]))
         # Rounding may leave an eigenvalue of a positive semidefinite matrix just below zero.
-        return Eigendecomposition(
-            all_values[order].clamp_min(0), all_errors[order], fix_signs(all_vectors[:, order].T)
-        )
+        return Eigendecomposition(all_values[order].clamp_min(0), all_errors[order], fix_signs(all_vectors[:, order].T))
 
     def _standard_errors(self, sums: Tensor, vectors: Tensor) -> Tensor:
         filled = (self.counts > 0).to(sums.device)

@@ -17,16 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from nadtools import architectures, storage
 from nadtools.device import check_seed, derive_seed, full_precision, generator, isolated_random_state, resolve_device
 from nadtools.directions import as_direction, check_shape
 from nadtools.moments import GradientMoments, fix_signs, gradients, secants
-from nadtools.output_layer import OutputLayer, check_network, find_output_layer, output_weight_variance
+from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
+from nadtools.progress import progress_bar
 from nadtools.symmetries import SymmetryGroup, check_group
 
 __all__ = ["Estimator", "NADs", "captured_energy", "estimate_nads", "subspace_overlap"]
@@ -64,8 +63,8 @@ class NADs:
         count, dimension = len(self.vectors), self.vectors[0].numel()
         if self.vectors.ndim not in (3, 4) or count != dimension:
             raise ValueError(
-                f"got vectors of shape {tuple(self.vectors.shape)}; expected a complete basis, (D, h, w) with D = h w, or "
-                "(D, channels, h, w) with D = channels h w; NADs.from_vectors completes a basis"
+                f"got vectors of shape {tuple(self.vectors.shape)}; expected a complete basis, (D, h, w) or "
+                "(D, channels, h, w) with D entries in each; NADs.from_vectors completes a basis"
             )
         for name in ("eigenvalues", "eigenvalue_stderr"):
             if getattr(self, name).shape != (count,):
@@ -93,13 +92,17 @@ class NADs:
         count, dimension = len(vectors), vectors[0].numel()
         rows = vectors.reshape(count, -1).to(torch.float64)
         if not 1 <= count <= dimension or not bool(torch.isfinite(rows).all()):
-            raise ValueError(f"got {count} vectors of {dimension} entries; expected between 1 and {dimension} finite ones")
+            raise ValueError(
+                f"got {count} vectors of {dimension} entries; expected between 1 and {dimension} finite ones"
+            )
         deviation = float((rows @ rows.T - torch.eye(count, dtype=torch.float64)).abs().max())
         if deviation > 1e-2:
             raise ValueError(f"got vectors that miss orthonormality by {deviation:.2g}; expected at most 0.01")
         values = torch.as_tensor(eigenvalues).to(torch.float64)
         if values.shape != (count,) or bool((values[1:] > values[:-1]).any()) or float(values[-1]) < 0:
-            raise ValueError(f"got eigenvalues of shape {tuple(values.shape)}; expected ({count},), descending, none negative")
+            raise ValueError(
+                f"got eigenvalues of shape {tuple(values.shape)}; expected ({count},), descending, none negative"
+            )
         basis = torch.linalg.qr(rows.T, mode="complete").Q.T
         return cls(
             fix_signs(basis).to(torch.float32).reshape(dimension, *vectors.shape[1:]),
@@ -230,7 +233,7 @@ def estimate_nads(
     variance = _averaged_variance(draw, first, image_shape) if average_output_layer else None
     moments = GradientMoments(image_shape, group, num_blocks=min(num_networks, 10), device=resolved)
     with full_precision():
-        for index in tqdm(range(num_networks), desc=f"NADs of {name}", unit="network", disable=not progress):
+        for index in progress_bar(range(num_networks), progress, desc=f"NADs of {name}", unit="network"):
             network = first if index == 0 else check_network(draw(index), image_shape, resolved)
             cut = find_output_layer(network, image_shape) if variance is not None else None
             function = cut.features if cut else functools.partial(_column, network)
@@ -298,7 +301,9 @@ def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
     """
     k = _positive_int("k", k)
     if tuple(vectors.shape[1:]) != reference.image_shape or len(vectors) < k:
-        raise ValueError(f"got vectors of shape {tuple(vectors.shape)}; expected at least {k} of {reference.image_shape}")
+        raise ValueError(
+            f"got vectors of shape {tuple(vectors.shape)}; expected at least {k} of {reference.image_shape}"
+        )
     coordinates = vectors[:k].flatten(1).to(torch.float64) @ reference.vectors.flatten(1).to(torch.float64).T
     return float((coordinates.square() @ reference.eigenvalues).sum() / reference.eigenvalues[:k].sum())
 
@@ -308,15 +313,13 @@ def _network_source(
 ) -> tuple[str, Callable[[int], nn.Module]]:
     """The architecture's name, and a function that draws its network with a given index."""
     if isinstance(architecture, str):
-        build = functools.partial(
-            architectures.build, architecture, image_shape[0], 1, image_size=image_shape[1:]
-        )
+        build = functools.partial(architectures.build, architecture, image_shape[0], 1, image_size=image_shape[1:])
         build()  # the errors of build, before anything is computed
         return architecture, lambda index: build(seed=derive_seed(seed, index))
     if not callable(architecture) or isinstance(architecture, nn.Module):
         raise TypeError(
-            f"got an architecture of type {type(architecture).__name__}; expected a name or a callable without arguments "
-            "that builds a new network each time, for instance lambda: MyNetwork(num_outputs=1)"
+            f"got an architecture of type {type(architecture).__name__}; expected a name or a callable "
+            "without arguments that builds a new network each time, for instance lambda: MyNetwork(num_outputs=1)"
         )
     factory = architecture
 
@@ -331,14 +334,17 @@ def _averaged_variance(
     draw: Callable[[int], nn.Module], network: nn.Module, image_shape: tuple[int, int, int]
 ) -> float | None:
     """Variance of the output weights if they can be averaged out, else None, with a warning that says why."""
-    cut: OutputLayer | None = find_output_layer(network, image_shape)
+    cut = find_output_layer(network, image_shape)
     if cut is None:
-        warnings.warn("the network does not end in a linear layer: its output layer is sampled, not averaged", stacklevel=3)
+        warnings.warn(
+            "the network does not end in a linear layer: its output layer is sampled, not averaged", stacklevel=3
+        )
         return None
-    variance = output_weight_variance(draw, cut, image_shape)
+    variance = output_weight_variance(draw, cut)
     if variance is None:
         warnings.warn(
-            "the initial weights of the output layer do not have mean zero: they are sampled, not averaged", stacklevel=3
+            "the initial weights of the output layer do not have mean zero: they are sampled, not averaged",
+            stacklevel=3,
         )
     return variance
 

@@ -1,7 +1,7 @@
 r"""The linear layer that a network ends in, found automatically.
 
-A network :math:`f(x) = w^T h(x) + b` whose output weights w are independent of the rest, with mean zero and equal
-variance s², has :math:`E_w[g g^T] = s^2 J^T J`, with g and J the secants or gradients of f and of h. So the output
+A network :math:`f(x) = a^T h(x) + b` whose output weights a are independent of the rest, with mean zero and equal
+variance s², has :math:`E_a[g g^T] = s^2 J^T J`, with g and J the secants or gradients of f and of h. So the output
 layer can be averaged out exactly, and the bias b never matters.
 """
 
@@ -61,7 +61,9 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
             "say what it takes by in_channels=... and image_size=..."
         ) from error
     if not isinstance(first, Tensor):
-        raise TypeError(f"the network returned {type(first).__name__}; expected a tensor with one output for each image")
+        raise TypeError(
+            f"the network returned {type(first).__name__}; expected a tensor with one output for each image"
+        )
     if first.numel() != len(x):
         raise ValueError(
             f"the network returned shape {tuple(first.shape)} for {len(x)} images; expected one output for each "
@@ -95,13 +97,13 @@ def find_output_layer(network: nn.Module, image_shape: tuple[int, int, int]) -> 
     finally:
         for handle in handles:
             handle.remove()
-    matching = [layer for layer, seen in calls if seen.numel() == len(x) and torch.equal(seen.flatten(), output.flatten())]
-    if not matching or len([layer for layer, _ in calls if layer is matching[-1]]) != 1:
+    matching = [layer for layer, seen in calls if torch.equal(seen.flatten(), output.flatten())]
+    if not matching or sum(layer is matching[-1] for layer, _ in calls) != 1:
         return None
     return OutputLayer(network, matching[-1])
 
 
-def output_weight_variance(build_network: Callable[[int], nn.Module], cut: OutputLayer, image_shape: tuple[int, int, int]) -> float | None:
+def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -> float | None:
     """Variance s² of the initial output weights, or None where averaging them out would be wrong.
 
     The weights of a few fresh networks are tested for mean zero (five standard errors). PyTorch's default for a
@@ -113,7 +115,7 @@ def output_weight_variance(build_network: Callable[[int], nn.Module], cut: Outpu
     count = max(2, min(64, -(-4096 // fan_in)))
     weights = []
     for index in range(count):
-        layer = build_network(index).get_submodule(name)
+        layer = draw(index).get_submodule(name)
         assert isinstance(layer, nn.Linear)
         weights.append(layer.weight.detach().double().flatten().cpu())
     sample = torch.stack(weights)

@@ -224,6 +224,8 @@ def _in_folder(name: str, data_dir: str | os.PathLike[str] | None) -> Path | Non
 def _cache() -> pooch.Pooch:
     import pooch
 
+    # Its notice of each download goes to stderr, where the book's build takes it for a warning.
+    pooch.get_logger().setLevel("WARNING")
     return pooch.create(
         path=pooch.os_cache("nadtools"),
         base_url=f"{REPOSITORY}/raw/{REVISION}/",

@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import plotly.io
+import torch
 from plotly.io.base_renderers import MimetypeRenderer
+
+import nadtools
+from nadtools.device import resolve_device
 
 __all__ = [
     "ARCHITECTURE_COLOURS",
@@ -104,6 +108,8 @@ def _alternative_text(figure: dict[str, Any]) -> tuple[str, str]:
 class _PageRenderer(MimetypeRenderer):
     """An HTML fragment that draws with the one plotly.min.js its page loads, and requests nothing itself."""
 
+    stamp = ""
+
     def to_mimebundle(self, fig_dict: dict[str, Any]) -> dict[str, str]:
         plot = plotly.io.to_html(
             fig_dict,
@@ -120,8 +126,11 @@ class _PageRenderer(MimetypeRenderer):
             f'<figure class="nadtools-figure"><div role="img" aria-label="{alt}">{plot}</div>'
             f"<noscript><p>This figure is drawn with JavaScript. It shows: {alt}</p></noscript>"
         )
-        if caption:
-            fragment += f"<figcaption>{html.escape(caption)}</figcaption>"
+        lines = [html.escape(caption)] if caption else []
+        if self.stamp:
+            lines.append(f'<small class="stamp">{html.escape(self.stamp)}</small>')
+        if lines:
+            fragment += f"<figcaption>{'<br>'.join(lines)}</figcaption>"
         return {"text/html": fragment + "</figure>"}
 
 
@@ -184,9 +193,19 @@ def symmetric_limits(values: Any) -> dict[str, Any]:
     return {"colorscale": DIVERGING, "zmin": -limit, "zmax": limit}
 
 
-def use_book_style() -> None:
+def use_book_style(
+    *, scale: str | None = None, seed: int | None = None, device: str | torch.device | None = None
+) -> None:
     """Make the book's colours and fonts the defaults of Plotly and matplotlib in this session.
 
+    Parameters
+    ----------
+    scale, seed, device
+        With a scale, each figure of the built book says below it at which scale, with which seed, on which device and
+        with which versions it was computed.
+
+    Notes
+    -----
     In a live notebook Plotly chooses how to show a figure, as it does without this call (its own JupyterLab extension,
     which comes with the package). When the book is built (``NADTOOLS_STATIC=1``) a figure becomes an HTML fragment that
     works without a network.
@@ -194,9 +213,15 @@ def use_book_style() -> None:
     import matplotlib.style
 
     plotly.io.templates.default = "nadtools"
+    plotly.io.renderers["nadtools"].stamp = "" if scale is None else _stamp(scale, seed, resolve_device(device))
     if os.environ.get("NADTOOLS_STATIC") == "1":
         plotly.io.renderers.default = "nadtools"
     matplotlib.style.use(_matplotlib_style())
+
+
+def _stamp(scale: str, seed: int | None, device: torch.device) -> str:
+    versions = f"nadtools {nadtools.__version__}, torch {torch.__version__.partition('+')[0]}"
+    return f"Computed at {scale} scale, seed {seed}, on {device}, with {versions}."
 
 
 def _matplotlib_style() -> dict[str, Any]:

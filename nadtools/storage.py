@@ -73,7 +73,9 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray],
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     for name, array in contiguous.items():
         if array.dtype.hasobject:
-            raise TypeError(f"the array {name!r} has dtype {array.dtype}; expected numbers or text, which need no pickle")
+            raise TypeError(
+                f"the array {name!r} has dtype {array.dtype}; expected numbers or text, which need no pickle"
+            )
     header = {
         "format": FORMAT_VERSION,
         "metadata": dict(metadata),

@@ -127,7 +127,7 @@ def sectors(image_shape: tuple[int, int, int], group: SymmetryGroup) -> list[Sec
 
 
 def _even_and_odd(size: int) -> tuple[Tensor, Tensor]:
-    """Orthonormal bases of the vectors that are even, and odd, under reversal: shapes (size, ceil and floor of half)."""
+    """Orthonormal bases of the vectors that are even, and odd, under reversal, in columns."""
     eye = torch.eye(size, dtype=torch.float64)
     half, middle = size // 2, size - size // 2
     even = eye[:, :middle] + eye.flip(0)[:, :middle]

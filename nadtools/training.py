@@ -15,9 +15,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from tqdm.auto import tqdm
 
 from nadtools.device import check_seed, generator, resolve_device
+from nadtools.progress import progress_bar
 
 __all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
 
@@ -65,11 +65,15 @@ class TrainConfig:
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"got {name}={value!r}; expected a positive int")
         if self.schedule not in get_args(Schedule):
-            raise ValueError(f"unknown schedule {self.schedule!r}; known are {', '.join(map(repr, get_args(Schedule)))}")
-        for name, smallest in (("max_lr", "positive"), ("momentum", "zero or a positive"), ("weight_decay", "zero or a positive")):
+            raise ValueError(
+                f"unknown schedule {self.schedule!r}; known are {', '.join(map(repr, get_args(Schedule)))}"
+            )
+        if not (math.isfinite(self.max_lr) and self.max_lr > 0):
+            raise ValueError(f"got max_lr={self.max_lr!r}; expected a positive number")
+        for name in ("momentum", "weight_decay"):
             value = getattr(self, name)
-            if not math.isfinite(value) or value < 0 or (value == 0 and smallest == "positive"):
-                raise ValueError(f"got {name}={value!r}; expected {smallest} number")
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"got {name}={value!r}; expected zero or a positive number")
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise ValueError(f"got clip_norm={self.clip_norm!r}; expected a positive number, or None not to clip")
 
@@ -177,7 +181,7 @@ def train(
 
     parameters = [p for p in network.parameters() if p.requires_grad]
     if not parameters:
-        raise ValueError("the network has no parameters to train; call network.requires_grad_(True) if they were frozen")
+        raise ValueError("the network has no parameters to train; network.requires_grad_(True) releases frozen ones")
     optimizer = torch.optim.SGD(
         parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
     )
@@ -186,7 +190,7 @@ def train(
     num_batches = -(-num_samples // config.batch_size)
     rows: list[dict[str, float]] = []
     stopped = False
-    bar = tqdm(range(config.epochs), desc="training", unit="epoch", disable=not progress)
+    bar = progress_bar(range(config.epochs), progress, desc="training", unit="epoch")
     for epoch in bar:
         network.train()
         order = torch.randperm(num_samples, device=resolved, generator=order_generator)
@@ -215,7 +219,8 @@ def train(
         }
         if not math.isfinite(row["train_loss"]):
             raise FloatingPointError(
-                f"the training loss is {row['train_loss']} in epoch {epoch + 1}; use a smaller max_lr than {config.max_lr}"
+                f"the training loss is {row['train_loss']} in epoch {epoch + 1}; "
+                f"use a smaller max_lr than {config.max_lr}"
             )
         if evaluate_every and (epoch + 1) % evaluate_every == 0:
             measured = evaluate(network, test)
@@ -291,11 +296,15 @@ def _check_classes(network: nn.Module, train_data: Data, test_data: Data, device
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"the network does not accept images of shape {tuple(x.shape[1:])}: {error}") from error
     if outputs.ndim != 2 or outputs.shape[1] < 2:
-        raise ValueError(f"the network returned shape {tuple(outputs.shape)}; expected (n, classes) with at least 2 classes")
+        raise ValueError(
+            f"the network returned shape {tuple(outputs.shape)}; expected (n, classes), at least 2 classes"
+        )
     low = min(int(y.min()), int(test_data[1].min()))
     high = max(int(y.max()), int(test_data[1].max()))
     if low < 0 or high >= outputs.shape[1]:
-        raise ValueError(f"got labels from {low} to {high}, the network has {outputs.shape[1]} outputs: expected 0 to {outputs.shape[1] - 1}")
+        raise ValueError(
+            f"got labels from {low} to {high}; the network has {outputs.shape[1]} outputs, for labels from 0"
+        )
 
 
 def _has_convolutions(network: nn.Module) -> bool:

@@ -143,9 +143,9 @@ class DirectionExplorer:
         self.train_button = ipywidgets.Button(description="Train", icon="play", button_style="primary")
         self.stop_button = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
         self.status = ipywidgets.HTML()
-        fluid = ipywidgets.Layout(max_width="100%", object_fit="contain")
+        # Hidden until there is something to show: browsers draw a broken image otherwise.
         self.direction_image, self.samples_image, self.curve_image = (
-            ipywidgets.Image(format="png", layout=fluid) for _ in range(3)
+            ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%", display="none")) for _ in range(3)
         )
         self._controls = (
             self.frequency_i,
@@ -196,7 +196,7 @@ class DirectionExplorer:
             self._say(str(error))
             return
         self.history, self.result = [], None
-        self.curve_image.value = b""
+        self.curve_image.layout.display, self.curve_image.value = "none", b""
         self._stop.clear()
         self._set_running(True)
         self._say("Training …")
@@ -276,7 +276,7 @@ class DirectionExplorer:
         with self._lock:
             figure = draw()
             assert isinstance(figure, StaticFigure)
-            image.value = figure.to_png(dpi=90)
+            image.value, image.layout.display = figure.to_png(dpi=90), None
 
     def _say(self, message: str) -> None:
         self.status.value = html.escape(message)

@@ -84,7 +84,11 @@ def serve(folder: Path) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            pass  # a browser that leaves a page closes its connections half-way
+
+    server = Server(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -123,11 +127,18 @@ def visit(
     page.on("requestfailed", lambda request: problems.append(f"request failed: {request.url} {request.failure}"))
     page.on("response", lambda reply: reply.status >= 400 and problems.append(f"{reply.status}: {reply.url}"))
     try:
-        page.goto(f"{address}/{page_path}", wait_until="load")
+        page.goto(f"{address}/{page_path}")
+        # index.html is a redirection to the first page.
+        page.wait_for_function("""() => !document.querySelector("meta[http-equiv=Refresh i]")""")
+        page.wait_for_load_state("load")
         problems += _wait_until_drawn(page)
         yield page, problems
     finally:
         context.close()
+
+
+def listing(problems: dict[str, list[str]]) -> str:
+    return "\n".join(f"{page}: {problem}" for page, found in problems.items() for problem in found)
 
 
 def _wait_until_drawn(page: Page) -> list[str]:
@@ -161,9 +172,9 @@ def undrawn(page: Page) -> list[str]:
                 const name = `figure ${index + 1}`;
                 const svg = gd.querySelector(".main-svg").getBoundingClientRect();
                 if (svg.width < 100 || svg.height < 100) problems.push(`${name} is ${svg.width} x ${svg.height} px`);
-                const marks = gd.querySelectorAll(
-                    ".cartesianlayer .trace, .cartesianlayer .hm image, .cartesianlayer .contour, .polarlayer .trace, canvas");
-                if (![...marks].some((mark) => mark.getBoundingClientRect().width > 0))
+                const marks = [".trace", ".hm image", ".contour"].flatMap((mark) =>
+                    [...gd.querySelectorAll(`.cartesianlayer ${mark}, .polarlayer ${mark}, canvas`)]);
+                if (!marks.some((mark) => mark.getBoundingClientRect().width > 0))
                     problems.push(`${name} shows no trace`);
                 const box = gd.closest(".nadtools-figure");
                 if (!box) problems.push(`${name} was not made by the book's renderer (call use_book_style first)`);
@@ -171,7 +182,8 @@ def undrawn(page: Page) -> list[str]:
                     if (!box.querySelector("[role=img]").getAttribute("aria-label").trim())
                         problems.push(`${name} has neither alternative text nor a title`);
                     const column = box.getBoundingClientRect().width;
-                    if (svg.width > column + 1) problems.push(`${name} is ${svg.width} px wide in a column of ${column}`);
+                    if (svg.width > column + 1)
+                        problems.push(`${name} is ${svg.width} px wide in a column of ${column}`);
                 }
             });
             document.querySelectorAll(".math").forEach((math) => {
@@ -199,6 +211,35 @@ def sideways_scroll(page: Page) -> list[str]:
                 (element) => element.getBoundingClientRect().right > width + 1);
             return [`${document.documentElement.scrollWidth} px of content in ${width} px: ` +
                 wide.slice(0, 3).map((element) => element.outerHTML.slice(0, 120)).join(" | ")];
+        }"""
+    )
+
+
+def faint_text(page: Page) -> list[str]:
+    """Texts of figures and tables whose contrast with what lies behind them is below 4.5."""
+    return page.evaluate(
+        """() => {
+            const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+            const luminance = (rgb) => rgb.slice(0, 3).map((c) => c / 255)
+                .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+                .reduce((sum, c, k) => sum + c * [0.2126, 0.7152, 0.0722][k], 0);
+            const behind = (element) => {
+                for (let box = element; box; box = box.parentElement) {
+                    const rgba = channels(getComputedStyle(box).backgroundColor);
+                    if (rgba.length === 3 || rgba[3] > 0.5) return rgba;
+                }
+                return [255, 255, 255];
+            };
+            const texts = ".plotly-graph-div .xtick text, .plotly-graph-div .ytick text, .plotly-graph-div .gtitle, " +
+                ".plotly-graph-div .legendtext, .plotly-graph-div .slider-label, .nadtools-figure figcaption, " +
+                "div.cell_output .text_html td, div.cell_output .text_html th, div.cell_output .text_html p";
+            return [...document.querySelectorAll(texts)].filter((text) => text.textContent.trim()).flatMap((text) => {
+                const style = getComputedStyle(text);
+                const colour = channels(text instanceof SVGElement ? style.fill : style.color);
+                const [low, high] = [luminance(colour), luminance(behind(text))].sort((a, b) => a - b);
+                const contrast = (high + 0.05) / (low + 0.05);
+                return contrast < 4.5 ? [`contrast ${contrast.toFixed(1)}: ${text.textContent.trim()}`] : [];
+            });
         }"""
     )
 

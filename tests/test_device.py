@@ -39,9 +39,14 @@ def test_generator_is_bound_to_its_unit():
 
 def test_the_global_state_is_put_back_even_after_an_error():
     before = torch.get_rng_state()
-    with pytest.raises(KeyError), isolated_random_state(5):
-        torch.rand(3)
-        raise KeyError
+
+    def fail() -> None:
+        with isolated_random_state(5):
+            torch.rand(3)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert torch.equal(torch.get_rng_state(), before)
 
 

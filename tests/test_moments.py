@@ -98,7 +98,9 @@ def test_standard_errors_match_the_spread_of_repeated_estimates():
         errors.append(result.standard_errors)
     spread = torch.stack(values).std(0)
     # The spread of 200 repetitions is known to 5 %, a jackknife over 20 blocks to 16 % each, 1 % on average.
-    torch.testing.assert_close(torch.stack(errors).mean(0) / spread, torch.ones(4, dtype=torch.float64), atol=0.2, rtol=0)
+    torch.testing.assert_close(
+        torch.stack(errors).mean(0) / spread, torch.ones(4, dtype=torch.float64), atol=0.2, rtol=0
+    )
 
 
 def test_one_block_has_no_standard_error_and_bad_gradients_are_refused():

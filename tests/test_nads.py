@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -122,7 +123,7 @@ def _largest_projector_difference(a: nt.NADs, b: nt.NADs) -> float:
     values = a.eigenvalues
     cuts = [0, *(i + 1 for i in range(len(values) - 1) if float(values[i + 1]) < 0.99 * float(values[i])), len(values)]
     worst = 0.0
-    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+    for start, stop in itertools.pairwise(cuts):
         first, second = (n.vectors[start:stop].flatten(1).double() for n in (a, b))
         worst = max(worst, float((first.T @ first - second.T @ second).norm()))
     return worst
@@ -210,8 +211,12 @@ def test_an_incomplete_basis_is_completed_deterministically():
     rows = nads.vectors.flatten(1).double()
     assert float((rows @ rows.T - torch.eye(64)).abs().max()) < 1e-6
     assert nt.subspace_overlap(nads.vectors, basis, 60) == pytest.approx(1, abs=1e-6)
-    assert torch.equal(nads.eigenvalues[60:], torch.zeros(4, dtype=torch.float64)) and nads.metadata == {"source": "test"}
-    assert torch.equal(nt.NADs.from_vectors(basis[:60], values).vectors, nt.NADs.from_vectors(basis[:60], values).vectors)
+    assert torch.equal(nads.eigenvalues[60:], torch.zeros(4, dtype=torch.float64)) and nads.metadata == {
+        "source": "test"
+    }
+    assert torch.equal(
+        nt.NADs.from_vectors(basis[:60], values).vectors, nt.NADs.from_vectors(basis[:60], values).vectors
+    )
     for bad, message in (
         ((torch.ones(3, 8, 8), torch.ones(3)), "orthonormality"),
         ((basis[:3], torch.tensor([1.0, 2.0, 3.0])), "descending"),
@@ -274,7 +279,7 @@ def test_the_variance_is_that_of_the_layers_initialisation():
 
         cut = find_output_layer(draw(0), (1, *SMALL))
         assert cut is not None
-        return output_weight_variance(draw, cut, (1, *SMALL))
+        return output_weight_variance(draw, cut)
 
     def normal() -> nn.Module:
         network = Network()

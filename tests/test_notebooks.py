@@ -40,7 +40,7 @@ def write_book(root: Path, source: str, parameters: str = PARAMETERS) -> Path:
         new_code_cell(parameters, metadata={"tags": ["parameters"]}),
         new_code_cell(source),
     ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(new_notebook(cells=cells, metadata=kernel), root / "book" / "page.ipynb")
     return root
 

@@ -201,6 +201,29 @@ def test_downloads_are_pinned_checked_and_cached_where_asked(monkeypatch, tmp_pa
     assert set(cache.registry) == parts | {"docs/data/dft_accuracies.csv", "docs/data/nads.csv"}
 
 
+def test_a_download_is_checked_quiet_and_made_once(monkeypatch, tmp_path, capfd):
+    monkeypatch.undo()
+    monkeypatch.delenv("NADTOOLS_DATA", raising=False)
+    monkeypatch.setenv("NADTOOLS_CACHE", str(tmp_path))
+    monkeypatch.setitem(published._SHA256, "docs/data/nads.csv", hashlib.sha256(NADS.encode()).hexdigest())
+    sent = [b"an error page", NADS.encode()]
+    urls = []
+
+    def downloader(url, file, _pooch):
+        urls.append(url)
+        Path(file).write_bytes(sent.pop(0))
+
+    monkeypatch.setattr("pooch.core.choose_downloader", lambda *_, **__: downloader)
+    with pytest.raises(ValueError, match="does not match the known hash"):
+        published.load_accuracies("nads")
+    assert published.available() == ()
+    assert len(published.load_accuracies("nads")) == len(published.load_accuracies("nads")) == 4
+    assert urls == [f"{published.REPOSITORY}/raw/45df872/docs/data/nads.csv"] * 2
+    assert published.available() == ("nads",)
+    # Whatever reaches stderr fails the build of the book.
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("architecture", ["lenet", "resnet18", "logreg"])
 def test_the_published_nads_load(published_folder, architecture):
     if architecture not in published.available(published_folder):

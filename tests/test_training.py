@@ -46,7 +46,8 @@ def test_momentum_and_weight_decay_follow_torchs_sgd():
 
 def test_schedules():
     linear, triangular = (
-        [nt.TrainConfig(max_lr=2.0, schedule=s).learning_rate(i, 10) for i in range(10)] for s in ("linear", "triangular")
+        [nt.TrainConfig(max_lr=2.0, schedule=s).learning_rate(i, 10) for i in range(10)]
+        for s in ("linear", "triangular")
     )
     assert linear == pytest.approx([2.0 * (1 - i / 10) for i in range(10)])
     assert triangular == pytest.approx([0.2, 0.6, 1.0, 1.4, 1.8, 1.8, 1.4, 1.0, 0.6, 0.2])
@@ -58,7 +59,14 @@ def test_a_separable_problem_is_learned_and_the_history_says_how():
     result = nt.train(logreg(), train, test, nt.TrainConfig(epochs=5), progress=False)
     assert result.test_accuracy > 0.99 and result.train_accuracy > 0.99
     history = result.history
-    assert list(history.columns) == "epoch learning_rate train_loss train_accuracy test_loss test_accuracy".split()
+    assert list(history.columns) == [
+        "epoch",
+        "learning_rate",
+        "train_loss",
+        "train_accuracy",
+        "test_loss",
+        "test_accuracy",
+    ]
     assert history.epoch.tolist() == [1, 2, 3, 4, 5]
     assert history.train_loss.is_monotonic_decreasing and history.learning_rate.is_monotonic_decreasing
     assert history.test_accuracy.iloc[-1] == result.test_accuracy and history.test_loss.iloc[-1] == result.test_loss
@@ -89,7 +97,9 @@ def test_every_sample_is_used_once_an_epoch_with_a_last_batch_that_is_not_full()
     x = torch.arange(10.0).reshape(10, 1, 1, 1)
     with nt.device.isolated_random_state(0):
         spy = Spy()
-    nt.train(spy, (x, torch.arange(10) % 2), (x, torch.arange(10) % 2), nt.TrainConfig(2, 0.01, batch_size=4), progress=False)
+    nt.train(
+        spy, (x, torch.arange(10) % 2), (x, torch.arange(10) % 2), nt.TrainConfig(2, 0.01, batch_size=4), progress=False
+    )
     assert [len(batch) for batch in seen] == [4, 4, 2] * 2
     first, second = torch.cat(seen[:3]), torch.cat(seen[3:])
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(10)) and first.tolist() != second.tolist()
@@ -172,7 +182,11 @@ X, Y = data(4)
         (lambda: nt.train(logreg(), (X, Y + 1), (X, Y)), ValueError, "the network has 2 outputs"),
         (lambda: nt.train(logreg(), (X / 0, Y), (X, Y)), ValueError, "NaN or infinite entries"),
         (lambda: nt.train(nt.build("logreg"), (X, Y), (X, Y)), ValueError, "does not accept images"),
-        (lambda: nt.train(nt.build("logreg", num_classes=1, image_size=(8, 8)), (X, Y), (X, Y)), ValueError, "at least 2"),
+        (
+            lambda: nt.train(nt.build("logreg", num_classes=1, image_size=(8, 8)), (X, Y), (X, Y)),
+            ValueError,
+            "at least 2",
+        ),
         (lambda: nt.train(logreg().requires_grad_(False), (X, Y), (X, Y)), ValueError, "no parameters to train"),
         (lambda: nt.train(logreg(), (X, Y), (X, Y), device="cuda:99"), ValueError, "CUDA devices here"),
     ],

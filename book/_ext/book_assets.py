@@ -16,6 +16,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 
@@ -53,6 +54,14 @@ def add_plotly_where_needed(
         app.add_js_file("book.js")
 
 
+def leave_thebe_out(app: Sphinx, config: Config) -> None:
+    """Jupyter Book always loads Thebe, whose live cells need two hosts elsewhere; this book does not offer them."""
+    for event in ("env-before-read-docs", "doctree-resolved"):
+        for listener in list(app.events.listeners[event]):
+            if listener.handler.__module__ == "sphinx_thebe":
+                app.disconnect(listener.id)
+
+
 def resolve_public_name(
     app: Sphinx, environment: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
 ) -> nodes.reference | None:
@@ -72,6 +81,7 @@ def resolve_public_name(
 def setup(app: Sphinx) -> dict[str, Any]:
     for package, name in ASSETS:
         _asset(package, name)  # fail before the build, not at its end
+    app.connect("config-inited", leave_thebe_out)
     app.connect("missing-reference", resolve_public_name)
     app.connect("html-page-context", add_plotly_where_needed)
     app.connect("build-finished", copy_assets)

@@ -1,0 +1,520 @@
+"""The figure builders: what is drawn equals what was given, controls change what is shown, bad input is refused."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+import torch
+
+from nadtools import figures
+from nadtools.directions import fourier_atom, fourier_basis, fourier_energy, random_direction
+from nadtools.distributions import LinearlySeparable
+from nadtools.figures import (
+    StaticFigure,
+    plot_accuracy_map,
+    plot_alignment,
+    plot_direction,
+    plot_directions,
+    plot_history,
+    plot_nads,
+    plot_projections,
+    plot_samples,
+    plot_spectra,
+)
+from nadtools.nads import NADs
+
+SHAPE = (8, 8)
+BACKENDS = ["plotly", "matplotlib"]
+
+
+def make_nads(shape=SHAPE, reverse=False, stderr=True):
+    vectors = fourier_basis(shape)
+    count = len(vectors)
+    eigenvalues = torch.logspace(-1, -4, count, dtype=torch.float64)
+    error = eigenvalues / 20 if stderr else torch.full_like(eigenvalues, torch.nan)
+    return NADs(vectors.flip(0) if reverse else vectors, eigenvalues, error)
+
+
+def make_result(final=0.8, epochs=5, unmeasured=False):
+    epoch = np.arange(1, epochs + 1)
+    table = pd.DataFrame(
+        {
+            "epoch": epoch,
+            "learning_rate": 0.5,
+            "train_loss": 1 / epoch,
+            "train_accuracy": np.linspace(0.5, final + 0.1, epochs),
+            "test_loss": 1.2 / epoch,
+            "test_accuracy": np.linspace(0.5, final, epochs),
+        }
+    )
+    if unmeasured:
+        table.loc[::2, ["test_loss", "test_accuracy"]] = math.nan
+    return SimpleNamespace(history=table, test_accuracy=final)
+
+
+V, R = fourier_atom(SHAPE, (1, 2)), random_direction(SHAPE, 0)
+DIRECTIONS = {"a": V, "b": R, "c": fourier_atom(SHAPE, (2, 0))}
+X, Y = LinearlySeparable(V, epsilon=1.0, sigma=2.0).sample(500, seed=0, device="cpu")
+FREQUENCIES = [(i, j) for i in (-4, 0, 4) for j in (0, 2)]
+ACCURACIES = np.linspace(0.5, 1, 6)
+ALPHA = np.logspace(-5, -1, 8)
+ACCURACY = np.array([0.5, 0.52, 0.51, 0.6, 0.7, 0.8, 0.95, 1.0])
+LABELS = [f"atom {k}" for k in range(8)]
+
+# Every builder, with arguments that work.
+BUILDERS = {
+    "direction": lambda **o: plot_direction(V, **o),
+    "directions, slider": lambda **o: plot_directions(DIRECTIONS, layout="slider", **o),
+    "directions, dropdown": lambda **o: plot_directions(DIRECTIONS, layout="dropdown", **o),
+    "directions, row": lambda **o: plot_directions(DIRECTIONS, layout="row", columns=2, **o),
+    "nads": lambda **o: plot_nads(make_nads(), **o),
+    "nads, reference": lambda **o: plot_nads(make_nads(), reference=make_nads(reverse=True), **o),
+    "spectra": lambda **o: plot_spectra({"lenet": make_nads(), "flat": np.ones(9)}, **o),
+    "map": lambda **o: plot_accuracy_map(FREQUENCIES, ACCURACIES, **o),
+    "maps": lambda **o: plot_accuracy_map(FREQUENCIES, {"lenet": ACCURACIES, "mlp": ACCURACIES[::-1]}, **o),
+    "alignment": lambda **o: plot_alignment(ALPHA, ACCURACY, LABELS, ["x", "y"] * 4, **o),
+    "samples": lambda **o: plot_samples(X, Y, **o),
+    "projections": lambda **o: plot_projections(X, Y, V, R, **o),
+    "history": lambda **o: plot_history(make_result(), **o),
+    "histories": lambda **o: plot_history({"lenet": make_result(), "mlp": make_result(0.6)}, **o),
+}
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+class TestEveryBuilder:
+    def test_plotly_figure_is_complete(self, name):
+        figure = BUILDERS[name](title="A title")
+        assert isinstance(figure, go.Figure)
+        assert "A title" in figure.layout.title.text
+        alt = figure.layout.meta["alt"]
+        assert alt.startswith(("A title", "Test accuracy"))
+        assert alt.endswith(".")
+        assert 130 <= figure.layout.height <= 1200
+        assert figure.layout.width is None  # the page decides
+        json.loads(figure.to_json())
+
+    def test_plotly_axes_have_square_cells_or_titles(self, name):
+        figure = BUILDERS[name]()
+        for axis in figure.select_yaxes():
+            assert axis.scaleanchor or axis.title.text or axis.visible is False
+
+    def test_matplotlib_figure_is_complete(self, name):
+        figure = BUILDERS[name](title="A title", backend="matplotlib")
+        assert isinstance(figure, StaticFigure)
+        assert "A title" in figure.get_suptitle()
+        assert figure.alt.endswith(".")
+        assert figure._repr_png_().startswith(b"\x89PNG")
+        assert figure.axes
+
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_alt_can_be_given(self, name, backend):
+        figure = BUILDERS[name](alt="In my words.", backend=backend)
+        assert (figure.layout.meta["alt"] if backend == "plotly" else figure.alt) == "In my words."
+
+    def test_unknown_backend(self, name):
+        with pytest.raises(ValueError, match=r"backend='bokeh'.*'plotly' or 'matplotlib'"):
+            BUILDERS[name](backend="bokeh")
+
+
+def steps_of(figure):
+    (control,) = (*figure.layout.sliders, *figure.layout.updatemenus)
+    return control.steps if control.plotly_name == "sliders" else control.buttons
+
+
+def shown(figure, step):
+    """The traces that are visible after a step of the figure's only control."""
+    visible = steps_of(figure)[step].args[0]["visible"]
+    assert len(visible) == len(figure.data)
+    return [trace for trace, flag in zip(figure.data, visible, strict=True) if flag]
+
+
+def test_direction_draws_pixels_and_energy():
+    figure = plot_direction(V)
+    pixels, energy = figure.data
+    np.testing.assert_allclose(pixels.z, V)
+    assert pixels.zmin == -pixels.zmax
+    np.testing.assert_allclose(energy.z, fourier_energy(V))
+    np.testing.assert_array_equal(energy.x, np.arange(-4, 4))
+    peaks = {(int(energy.y[i]), int(energy.x[j])) for i, j in np.argwhere(energy.z > 0.4)}
+    assert peaks == {(1, 2), (-1, -2)}
+    assert "50.0%" in figure.layout.meta["alt"]
+    # Row 0 at the top in both panels: the axes run downwards.
+    assert all(axis.range[0] > axis.range[1] for axis in figure.select_yaxes())
+
+
+def test_direction_in_matplotlib_draws_the_same():
+    left, right = plot_direction(V, backend="matplotlib").axes[:2]
+    np.testing.assert_allclose(left.images[0].get_array(), V)
+    np.testing.assert_allclose(right.images[0].get_array(), fourier_energy(V), atol=1e-7)
+    assert left.images[0].norm.vmin == -left.images[0].norm.vmax
+    # imshow's extent: column index 4 is frequency 0, so its centre lies at 0.
+    assert right.images[0].get_extent() == [-4.5, 3.5, 3.5, -4.5]
+
+
+@pytest.mark.parametrize("given", [V.numpy(), V[None], V.double(), V.tolist()])
+def test_direction_is_taken_in_any_form(given):
+    np.testing.assert_allclose(plot_direction(given).data[0].z, V)
+
+
+def test_odd_and_oblong_shapes_have_frequency_zero_in_the_centre():
+    figure = plot_direction(torch.ones(5, 8))
+    energy = figure.data[1]
+    i, j = np.argwhere(energy.z > 0.99)[0]
+    assert (energy.y[i], energy.x[j]) == (0, 0)
+    assert energy.z.shape == (5, 8)
+
+
+@pytest.mark.parametrize(
+    ("v", "message"),
+    [
+        (torch.zeros(4, 4), "v = 0"),
+        (torch.full((4, 4), torch.nan), "NaN"),
+        (torch.ones(16), r"shape \(16,\)"),
+        (torch.ones(3, 4, 4), r"v\[c\]"),
+    ],
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_direction_refuses_what_is_none(v, message, backend):
+    with pytest.raises(ValueError, match=message):
+        plot_direction(v, backend=backend)
+
+
+def test_direction_refuses_words():
+    with pytest.raises(TypeError, match="expected numbers"):
+        plot_direction("no direction")
+
+
+@pytest.mark.parametrize("layout", ["slider", "dropdown"])
+def test_directions_control_shows_one_at_a_time(layout):
+    figure = plot_directions(DIRECTIONS, "Three", layout=layout)
+    assert [step.label for step in steps_of(figure)] == ["a", "b", "c"]
+    assert [trace.visible for trace in figure.data] == [True, True, False, False, False, False]
+    for number, (label, v) in enumerate(DIRECTIONS.items()):
+        pixels, energy = shown(figure, number)
+        np.testing.assert_allclose(pixels.z, v)
+        np.testing.assert_allclose(energy.z, fourier_energy(v))
+        assert steps_of(figure)[number].args[1]["title.text"] == f"Three: {label}"
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(4, 2), (2, 4), (1, 6)])
+def test_directions_in_a_row_are_broken_into_columns(columns, rows):
+    figure = plot_directions(DIRECTIONS, layout="row", columns=columns)
+    assert len(figure.data) == 6
+    assert len({axis.domain for axis in figure.select_yaxes()}) == rows
+    assert {a.text for a in figure.layout.annotations} == set(DIRECTIONS)
+    static = plot_directions(DIRECTIONS, layout="row", columns=columns, backend="matplotlib")
+    np.testing.assert_allclose(static.axes[0].images[0].get_array(), V)
+    assert sum(len(axes.images) for axes in static.axes) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (({},), ValueError, "empty"),
+        (([V],), TypeError, "dict"),
+        (({"a": V, "b": torch.ones(4, 4)},), ValueError, "different shapes"),
+        (({"a": V, "b": torch.zeros(8, 8)},), ValueError, "direction 'b' = 0"),
+    ],
+)
+def test_directions_refuses(arguments, error, message):
+    with pytest.raises(error, match=message):
+        plot_directions(*arguments)
+
+
+@pytest.mark.parametrize(("option", "message"), [({"layout": "pile"}, "'row'"), ({"columns": 0}, "columns=0")])
+def test_directions_refuses_options(option, message):
+    with pytest.raises(ValueError, match=message):
+        plot_directions(DIRECTIONS, **option)
+
+
+def test_nads_slider_goes_over_the_index_with_the_eigenvalue():
+    nads = make_nads()
+    figure = plot_nads(nads, [0, 3, 63], title="LeNet")
+    assert [step.label for step in steps_of(figure)] == ["0", "3", "63"]
+    for step, index in enumerate((0, 3, 63)):
+        pixels, energy = shown(figure, step)
+        np.testing.assert_allclose(pixels.z, nads.vectors[index])
+        np.testing.assert_allclose(energy.z, fourier_energy(nads.vectors[index]), atol=1e-7)
+        title = steps_of(figure)[step].args[1]["title.text"].replace("<br>", " ")
+        assert title.startswith(f"LeNet: NAD {index}, eigenvalue {float(nads.eigenvalues[index]):.2e} ±")
+
+
+def test_nads_with_a_reference_shows_both():
+    nads, reference = make_nads(), make_nads(reverse=True, stderr=False)
+    figure = plot_nads(nads, [5, 9], reference)
+    for step, index in enumerate((5, 9)):
+        traces = shown(figure, step)
+        assert len(traces) == 4
+        np.testing.assert_allclose(traces[0].z, nads.vectors[index])
+        np.testing.assert_allclose(traces[2].z, reference.vectors[index])
+        assert "reference" in steps_of(figure)[step].args[1]["title.text"]
+        assert "nan" not in steps_of(figure)[step].args[1]["title.text"]
+
+
+def test_nads_default_indices_run_from_the_first_to_the_last():
+    labels = [int(step.label) for step in steps_of(plot_nads(make_nads()))]
+    assert labels[:10] == list(range(10))
+    assert labels[-1] == 63
+    assert labels == sorted(set(labels))
+    assert len(labels) <= 20
+    assert [int(step.label) for step in steps_of(plot_nads(make_nads((2, 3))))] == list(range(6))
+
+
+def test_nads_grid_in_matplotlib():
+    nads, reference = make_nads(), make_nads(reverse=True)
+    figure = plot_nads(nads, [0, 7, 20], reference, backend="matplotlib")
+    drawn = np.array([axes.images[0].get_array() for axes in figure.axes]).reshape(4, 3, 8, 8)
+    np.testing.assert_allclose(drawn[0], nads.vectors[[0, 7, 20]])
+    np.testing.assert_allclose(drawn[1], fourier_energy(nads.vectors[[0, 7, 20]]), atol=1e-7)
+    np.testing.assert_allclose(drawn[2], reference.vectors[[0, 7, 20]])
+    assert [axes.get_title() for axes in figure.axes[:3]] == ["0", "7", "20"]
+
+
+def test_thirty_frames_with_a_reference_stay_below_a_megabyte():
+    # 32 x 32 pixels as in the papers; only the first NADs are needed, the check is about size.
+    vectors = torch.stack([random_direction((32, 32), k) for k in range(30)])
+    nads = SimpleNamespace(vectors=vectors, eigenvalues=torch.linspace(1, 0.1, 30))
+    assert len(plotly.io.to_html(plot_nads(nads, range(30)), include_plotlyjs=False, full_html=False)) < 500_000
+    figure = plot_nads(nads, range(30), nads)
+    assert len(plotly.io.to_html(figure, include_plotlyjs=False, full_html=False)) < 900_000
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: plot_nads(make_nads(), [64]), ValueError, "from 0 to 63"),
+        (lambda: plot_nads(make_nads(), [-1]), ValueError, "from 0 to 63"),
+        (lambda: plot_nads(make_nads(), []), ValueError, "at least one"),
+        (lambda: plot_nads(torch.eye(4)), TypeError, "expected NADs"),
+        (lambda: plot_nads(make_nads(), reference=make_nads((4, 4))), ValueError, r"reference of image shape \(4, 4\)"),
+        (
+            lambda: plot_nads(SimpleNamespace(vectors=torch.ones(9, 3, 4, 4), eigenvalues=torch.ones(9))),
+            ValueError,
+            "one channel",
+        ),
+    ],
+)
+def test_nads_refuses(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_spectra_draws_eigenvalues_and_bands():
+    nads = make_nads()
+    figure = plot_spectra({"lenet": nads, "plain": [3.0, 2.0, 0.0]})
+    band, curve, plain = figure.data
+    np.testing.assert_allclose(curve.y, nads.eigenvalues, rtol=1e-6)
+    np.testing.assert_array_equal(curve.x, np.arange(1, 65))
+    np.testing.assert_allclose(band.y[:64], nads.eigenvalues * 0.95, rtol=1e-6)
+    np.testing.assert_allclose(band.y[64:][::-1], nads.eigenvalues * 1.05, rtol=1e-6)
+    np.testing.assert_allclose(plain.y, [3, 2])  # zero has no place on a logarithmic axis
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    assert len(plot_spectra({"lenet": nads}, stderr=False).data) == 1
+    assert len(plot_spectra({"lenet": make_nads(stderr=False)}).data) == 1
+
+
+def test_spectra_bands_stay_positive_and_rounding_below_zero_is_left_out():
+    nads = SimpleNamespace(
+        eigenvalues=torch.tensor([1.0, 0.5, -1e-12]), eigenvalue_stderr=torch.tensor([2.0, 0.1, 0.1])
+    )
+    band, curve = plot_spectra({"x": nads}).data
+    assert (np.asarray(band.y) > 0).all()
+    np.testing.assert_allclose(curve.y, [1, 0.5])
+
+
+def test_spectra_in_matplotlib():
+    axes = plot_spectra({"lenet": make_nads(), "flat": np.ones(9)}, backend="matplotlib").axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), make_nads().eigenvalues)
+    assert len(axes.collections) == 1  # one band
+
+
+@pytest.mark.parametrize("values", [[], [-1.0, 2.0], [0.0, 0.0], [math.inf], [[1.0]]])
+def test_spectra_refuses(values):
+    with pytest.raises(ValueError, match="got"):
+        plot_spectra({"x": values})
+
+
+def test_accuracy_map_puts_each_value_into_its_cell():
+    figure = plot_accuracy_map(FREQUENCIES, ACCURACIES, extra={"alpha": [f"{k}e-3" for k in range(6)]})
+    (trace,) = figure.data
+    assert (trace.zmin, trace.zmax) == (0.5, 1.0)
+    np.testing.assert_array_equal(trace.y, [-4, 0, 4])
+    np.testing.assert_array_equal(trace.x, [0, 2])
+    np.testing.assert_allclose(trace.z.ravel(), ACCURACIES)
+    assert trace.text[2][1] == "<br>alpha 5e-3"
+    assert all(part in trace.hovertemplate for part in ("frequency (%{y}, %{x})", "accuracy %{z:.1%}", "%{text}"))
+    assert not figure.layout.updatemenus
+
+
+def test_accuracy_map_leaves_missing_cells_blank():
+    z = plot_accuracy_map([(0, 0), (0, 1), (2, 3)], [0.5, math.nan, 1.0]).data[0].z
+    assert z.shape == (2, 4)
+    assert np.isfinite(z).sum() == 2
+    assert (z[0, 0], z[1, 3]) == (0.5, 1.0)
+
+
+def test_accuracy_map_of_several_architectures_has_a_dropdown():
+    table = {"lenet": ACCURACIES, "mlp": ACCURACIES[::-1]}
+    figure = plot_accuracy_map(FREQUENCIES, table, "Accuracy")
+    assert [step.label for step in steps_of(figure)] == ["lenet", "mlp"]
+    for number, (label, values) in enumerate(table.items()):
+        (trace,) = shown(figure, number)
+        np.testing.assert_allclose(trace.z.ravel(), values)
+        assert steps_of(figure)[number].args[1]["title.text"] == f"Accuracy: {label}"
+    panels = plot_accuracy_map(FREQUENCIES, table, backend="matplotlib").axes
+    assert [axes.get_title() for axes in panels[:2]] == ["lenet", "mlp"]
+    np.testing.assert_allclose(panels[1].images[0].get_array().ravel(), ACCURACIES[::-1])
+    assert panels[0].images[0].get_extent() == [-1, 3, 6, -6]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_accuracy_map_of_one_frequency(backend):
+    assert plot_accuracy_map([(3, -2)], [0.7], backend=backend)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((FREQUENCIES, ACCURACIES[:3]), "got 3 values in accuracies; expected 6"),
+        ((FREQUENCIES, 100 * ACCURACIES), "not per cent"),
+        ((FREQUENCIES, {"lenet": ACCURACIES - 1}), "of lenet"),
+        (([(0, 0), (0, 0)], [0.5, 0.5]), r"frequency \(0, 0\) more than once"),
+        (([(0.5, 0)], [0.5]), "pairs of integers"),
+        (([0, 1], [0.5, 0.5]), "pairs of integers"),
+        (([], []), "pairs of integers"),
+        ((FREQUENCIES, {}), "empty"),
+        ((FREQUENCIES, ACCURACIES, None, {"alpha": [1]}), r"got 1 values in extra\['alpha'\]; expected 6"),
+    ],
+)
+def test_accuracy_map_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plot_accuracy_map(*arguments)
+
+
+def test_alignment_draws_points_and_spearmans_correlation():
+    figure = plot_alignment(ALPHA, ACCURACY, LABELS, ["x", "y"] * 4)
+    assert [trace.name for trace in figure.data] == ["x", "y"]
+    np.testing.assert_allclose(figure.data[1].x, ALPHA[1::2])
+    np.testing.assert_allclose(figure.data[1].y, ACCURACY[1::2])
+    assert list(figure.data[1].text) == LABELS[1::2]
+    assert figure.layout.xaxis.type == "log"
+    # Ranks of ACCURACY are 1 3 2 4 ... 8: 1 - 6 * 2 / (8 * 63) = 0.976.
+    assert "0.98" in figure.layout.title.text
+    assert "−0.98" in plot_alignment(1 / ALPHA, ACCURACY, LABELS).layout.title.text
+    assert "undefined" in plot_alignment(ALPHA, np.full(8, 0.5), LABELS).layout.title.text
+    axes = plot_alignment(ALPHA, ACCURACY, LABELS, backend="matplotlib").axes[0]
+    np.testing.assert_allclose(axes.collections[0].get_offsets(), np.stack([ALPHA, ACCURACY], 1))
+    assert axes.get_xscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((ALPHA, ACCURACY[:5], LABELS), "got 5 values in accuracy; expected 8"),
+        ((ALPHA, ACCURACY, LABELS[:2]), "got 2 labels; expected 8"),
+        ((ALPHA, ACCURACY, LABELS, ["x"]), "got 1 groups; expected 8"),
+        ((ALPHA - ALPHA[0], ACCURACY, LABELS), "alpha that is zero"),
+        ((ALPHA, 100 * ACCURACY, LABELS), "not per cent"),
+        ((ALPHA[:2], ACCURACY[:2], LABELS[:2]), "at least 3"),
+    ],
+)
+def test_alignment_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plot_alignment(*arguments)
+
+
+def test_samples_are_drawn_on_one_scale_with_their_signs():
+    figure = plot_samples(X, Y, 4)
+    assert len(figure.data) == 4
+    assert len({trace.zmax for trace in figure.data}) == 1
+    for number, trace in enumerate(figure.data):
+        np.testing.assert_allclose(trace.z, X[number, 0])
+        assert figure.layout.annotations[number].text == ("y = +1" if Y[number] else "y = −1")
+    static = plot_samples(X, Y, 4, backend="matplotlib")
+    np.testing.assert_allclose(static.axes[3].images[0].get_array(), X[3, 0])
+    assert len(plot_samples(X[:2], Y[:2]).data) == 2
+
+
+def test_projections_count_every_sample_and_separate_along_v_only():
+    figure = plot_projections(X, Y, 3 * V, R, bins=41)
+    along_v, along_r = figure.data[:2], figure.data[2:]
+    sizes = [int((label == Y).sum()) for label in (0, 1)]
+    assert [int(np.sum(bar.y)) for bar in along_v] == sizes
+    assert [int(np.sum(bar.y)) for bar in along_r] == sizes
+    # epsilon = 1 and no noise along v: one spike for each class, however long v was.
+    for bar, sign in zip(along_v, (-1, 1), strict=True):
+        (spike,) = np.flatnonzero(bar.y)
+        assert abs(bar.x[spike] - sign) < bar.x[1] - bar.x[0]
+    overlap = np.minimum(along_r[0].y, along_r[1].y).sum()
+    assert overlap > 0.5 * min(sizes)
+    static = plot_projections(X, Y, V, R, bins=41, backend="matplotlib")
+    assert sum(patch.get_height() for patch in static.axes[0].patches) == len(X)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plot_samples(X[:, 0, 0], Y), "expected .n, 1, height, width."),
+        (lambda: plot_samples(X, Y[:3]), "one label for each"),
+        (lambda: plot_samples(X, 2 * Y - 1), "other than 0 and 1"),
+        (lambda: plot_samples(X, Y, 0), "num_samples=0"),
+        (lambda: plot_projections(X, Y, torch.ones(4, 4), R), r"v of shape \(4, 4\); expected \(8, 8\)"),
+        (lambda: plot_projections(X, Y, V, torch.zeros(8, 8)), "other = 0"),
+        (lambda: plot_projections(X, Y, V, R, bins=1), "bins=1"),
+    ],
+)
+def test_samples_and_projections_refuse(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_history_draws_each_curve():
+    results = {"lenet": make_result(), "mlp": make_result(0.6)}
+    figure = plot_history(results)
+    curves = {(trace.name, trace.yaxis): trace for trace in figure.data}
+    assert len(curves) == 8
+    np.testing.assert_allclose(curves["mlp test", "y"].y, results["mlp"].history["test_accuracy"])
+    np.testing.assert_allclose(curves["lenet train", "y2"].y, results["lenet"].history["train_loss"])
+    assert curves["lenet test", "y"].line.color == figures.ARCHITECTURE_COLOURS["lenet"]
+    assert curves["lenet test", "y"].line.dash != curves["lenet train", "y"].line.dash
+    assert "mlp ends at 60.0%" in figure.layout.meta["alt"]
+    axes = plot_history(results, backend="matplotlib").axes[0]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), results["lenet"].history["test_accuracy"])
+
+
+def test_history_skips_epochs_that_were_not_evaluated():
+    test = plot_history(make_result(unmeasured=True)).data[0]
+    np.testing.assert_array_equal(test.x, [2, 4])
+    assert np.isfinite(test.y).all()
+
+
+def test_history_refuses():
+    with pytest.raises(TypeError, match="train"):
+        plot_history(3)
+    with pytest.raises(ValueError, match="test_loss"):
+        plot_history(SimpleNamespace(history=pd.DataFrame({"epoch": [1]})))
+    with pytest.raises(ValueError, match="empty"):
+        plot_history({})
+
+
+def test_long_titles_are_wrapped_for_narrow_pages():
+    title = "A title that is far too long for the width of a telephone, and then longer"
+    text = plot_direction(V, title).layout.title.text
+    assert max(map(len, text.split("<br>"))) <= 44
+    assert text.replace("<br>", " ") == title
+
+
+def test_drawing_leaves_pyplot_and_plotly_defaults_alone():
+    import matplotlib.pyplot as plt
+
+    before = plotly.io.templates.default
+    plot_direction(V)
+    plot_direction(V, backend="matplotlib").to_png()
+    assert plt.get_fignums() == []
+    assert plotly.io.templates.default == before
