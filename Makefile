@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 SCALE ?= laptop
+# Code in the chapters is read on a page, where longer lines would have to be scrolled.
+CHAPTER_WIDTH := 94
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -33,7 +35,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 		{ echo "$(VENV) was made with a Python older than 3.11. Remove it and run make again." >&2; exit 1; }
 	@echo "Installing into $(VENV) (some minutes the first time) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 book: $(INSTALLED)
@@ -42,6 +44,7 @@ book: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check --line-length $(CHAPTER_WIDTH) book/*.ipynb
 	$(BIN)/mypy
 	$(BIN)/codespell
 
@@ -51,6 +54,7 @@ test: lint
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/ruff format --line-length $(CHAPTER_WIDTH) book/*.ipynb
 
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab --notebook-dir=book

@@ -116,7 +116,13 @@ def copy_sources(root: Path, source: Path) -> None:
 
 def build_html(source: Path, html: Path) -> bool:
     """Run Jupyter Book with every warning an error; whether it succeeded."""
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "."]
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        ".",
+    ]
     options = ["--path-output", ".", "--all", "-W", "-n", "--keep-going", "--quiet"]
     # The folder of local extensions is looked up from the working directory.
     finished = subprocess.run([*command, *options], cwd=source, capture_output=True, text=True)
@@ -128,7 +134,12 @@ def build_html(source: Path, html: Path) -> bool:
 
 
 def build(
-    root: Path, output: Path, parameters: dict[str, Any], jobs: int = 1, timeout: int = 1800, html: bool = True
+    root: Path,
+    output: Path,
+    parameters: dict[str, Any],
+    jobs: int = 1,
+    timeout: int = 1800,
+    html: bool = True,
 ) -> int:
     """Build the book of `root` into `output`; 0 on success, else 1."""
     output = output.resolve()
@@ -158,7 +169,10 @@ def build(
     if html:
         start = time.perf_counter()
         if not build_html(source, output / "html"):
-            print("The book was not built: Sphinx reported an error or a warning, see above.", file=sys.stderr)
+            print(
+                "The book was not built: Sphinx reported an error or a warning, see above.",
+                file=sys.stderr,
+            )
             return 1
         print(f"    ok  {time.perf_counter() - start:6.1f} s  pages")
         print(f"The book: {output / 'html' / 'index.html'}")
@@ -184,14 +198,34 @@ def main(arguments: list[str] | None = None) -> int:
         metavar=("NAME", "VALUE"),
         help="another parameter of the chapters, for example: -p seed 1",
     )
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "_build", help="where to build (default: _build)")
-    parser.add_argument("--root", type=Path, default=REPOSITORY, help="the folder of _config.yml, _toc.yml, book/")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=REPOSITORY / "_build",
+        help="where to build (default: _build)",
+    )
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=REPOSITORY,
+        help="the folder of _config.yml, _toc.yml, book/",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="chapters that run at the same time")
     parser.add_argument("--timeout", type=int, default=1800, help="seconds that a single cell may take")
     parser.add_argument("--no-html", action="store_true", help="only execute the chapters")
     options = parser.parse_args(arguments)
-    parameters = {"scale": options.scale, **{name: _value(value) for name, value in options.parameter}}
-    return build(options.root, options.output, parameters, options.jobs, options.timeout, not options.no_html)
+    parameters = {
+        "scale": options.scale,
+        **{name: _value(value) for name, value in options.parameter},
+    }
+    return build(
+        options.root,
+        options.output,
+        parameters,
+        options.jobs,
+        options.timeout,
+        not options.no_html,
+    )
 
 
 if __name__ == "__main__":

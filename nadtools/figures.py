@@ -865,6 +865,12 @@ def _accuracy_map_matplotlib(
     return figure
 
 
+def _rank_correlation(x: Array, y: Array) -> str:
+    if len(x) < 3 or (x == x[0]).all() or (y == y[0]).all():
+        return "ρ undefined"
+    return f"ρ = {spearmanr(x, y).statistic:.2f}".replace("-", "−")
+
+
 def plot_alignment(
     alpha: ArrayLike,
     accuracy: ArrayLike,
@@ -886,7 +892,8 @@ def plot_alignment(
     labels
         A name for each direction.
     groups
-        Which group each direction belongs to; groups differ in colour and marker, and have a legend.
+        Which group each direction belongs to; groups differ in colour and marker, and the legend gives each one's
+        correlation.
     title
         Above the figure, before the correlation.
     backend
@@ -917,20 +924,22 @@ def plot_alignment(
         raise ValueError("got alpha that is zero, negative or not finite; expected positive numbers")
     if not ((y >= 0) & (y <= 1)).all():
         raise ValueError("got accuracy outside [0, 1]; expected shares, not per cent")
-    constant = (x == x[0]).all() or (y == y[0]).all()
-    correlation = math.nan if constant else float(spearmanr(x, y).statistic)
-    summary = "rank correlation undefined" if constant else f"rank correlation {correlation:.2f}".replace("-", "−")
-    full_title = f"{title}: {summary}" if title else f"Spearman's {summary}"
-    if alt is None:
-        alt = f"Test accuracy against alignment for {len(x)} directions; Spearman's {summary}."
-    markers = ["circle", "square", "diamond", "cross", "x"] if backend == "plotly" else ["o", "s", "D", "P", "X"]
     unique = list(dict.fromkeys(members))
     selections = [[k for k, member in enumerate(members) if member == group] for group in unique]
+    # Pooled over groups a correlation would mix different scales of alpha.
+    summaries = [_rank_correlation(x[chosen], y[chosen]) for chosen in selections]
+    by_group = ", ".join(f"{group} {summary}" for group, summary in zip(unique, summaries, strict=True)).strip()
+    heading = "Spearman's rank correlation" if title is None else title
+    full_title = heading if groups is not None else f"{heading}: {summaries[0]}"
+    if alt is None:
+        alt = f"Test accuracy against alignment for {len(x)} directions; Spearman's rank correlation: {by_group}."
+    labelled = [f"{group} ({summary})" for group, summary in zip(unique, summaries, strict=True)]
+    markers = ["circle", "square", "diamond", "cross", "x"] if backend == "plotly" else ["o", "s", "D", "P", "X"]
     if backend == "matplotlib":
         figure = _static(full_title, alt, (6.4, 3.8))
         axes = figure.subplots()
-        for number, (group, chosen) in enumerate(zip(unique, selections, strict=True)):
-            marker, colour = markers[number % len(markers)], _colour(group, number)
+        for number, (group, chosen) in enumerate(zip(labelled, selections, strict=True)):
+            marker, colour = markers[number % len(markers)], _colour(unique[number], number)
             axes.scatter(x[chosen], y[chosen], label=group, marker=marker, color=colour, edgecolor="white", s=42)
         axes.set(xscale="log", xlabel="alignment α(v)", ylabel="test accuracy")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
@@ -938,7 +947,7 @@ def plot_alignment(
             axes.legend(frameon=False)
         return figure
     figure = go.Figure()
-    for number, (group, chosen) in enumerate(zip(unique, selections, strict=True)):
+    for number, (group, chosen) in enumerate(zip(labelled, selections, strict=True)):
         figure.add_trace(
             go.Scatter(
                 x=x[chosen],
@@ -946,7 +955,7 @@ def plot_alignment(
                 text=[names[k] for k in chosen],
                 mode="markers",
                 name=group,
-                marker={"size": 10, "color": _colour(group, number), "symbol": markers[number % len(markers)]},
+                marker={"size": 10, "color": _colour(unique[number], number), "symbol": markers[number % len(markers)]},
                 hovertemplate="%{text}<br>α %{x:.3g}<br>accuracy %{y:.1%}<extra></extra>",
             )
         )

@@ -90,7 +90,7 @@ def _template() -> go.layout.Template:
         sliderdefaults={**control, "activebgcolor": "#0072b2", "pad": {"t": 36}, "ticklen": 4},
         updatemenudefaults=control,
     )
-    heatmap = go.Heatmap(colorbar=colour_bar)
+    heatmap = go.Heatmap(colorbar=colour_bar, colorscale=SEQUENTIAL)
     return go.layout.Template(layout=layout, data={"heatmap": [heatmap]})
 
 

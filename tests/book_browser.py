@@ -216,7 +216,7 @@ def sideways_scroll(page: Page) -> list[str]:
 
 
 def faint_text(page: Page) -> list[str]:
-    """Texts of figures and tables whose contrast with what lies behind them is below 4.5."""
+    """Texts of figures and tables whose contrast with the page is below 4.5; cells coloured by a value are left out."""
     return page.evaluate(
         """() => {
             const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -233,8 +233,10 @@ def faint_text(page: Page) -> list[str]:
             const texts = ".plotly-graph-div .xtick text, .plotly-graph-div .ytick text, .plotly-graph-div .gtitle, " +
                 ".plotly-graph-div .legendtext, .plotly-graph-div .slider-label, .nadtools-figure figcaption, " +
                 "div.cell_output .text_html td, div.cell_output .text_html th, div.cell_output .text_html p";
-            return [...document.querySelectorAll(texts)].filter((text) => text.textContent.trim()).flatMap((text) => {
+            return [...document.querySelectorAll(texts)].flatMap((text) => {
                 const style = getComputedStyle(text);
+                if (!text.textContent.trim() || text.style.backgroundColor ||
+                    (text.tagName === "TD" && style.backgroundColor !== "rgba(0, 0, 0, 0)")) return [];
                 const colour = channels(text instanceof SVGElement ? style.fill : style.color);
                 const [low, high] = [luminance(colour), luminance(behind(text))].sort((a, b) => a - b);
                 const contrast = (high + 0.05) / (low + 0.05);
@@ -251,7 +253,7 @@ _FINGERPRINT = """(gd) => {
 }"""
 
 
-def _changes(figure: Locator, before: str, seconds: float = 5.0) -> bool:
+def _changes(figure: Locator, before: str, seconds: float = 3.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if figure.evaluate(_FINGERPRINT) != before:

@@ -399,13 +399,14 @@ def test_accuracy_map_refuses(arguments, message):
 
 def test_alignment_draws_points_and_spearmans_correlation():
     figure = plot_alignment(ALPHA, ACCURACY, LABELS, ["x", "y"] * 4)
-    assert [trace.name for trace in figure.data] == ["x", "y"]
+    # Within each group accuracy rises with alpha, without exception.
+    assert [trace.name for trace in figure.data] == ["x (ρ = 1.00)", "y (ρ = 1.00)"]
     np.testing.assert_allclose(figure.data[1].x, ALPHA[1::2])
     np.testing.assert_allclose(figure.data[1].y, ACCURACY[1::2])
     assert list(figure.data[1].text) == LABELS[1::2]
     assert figure.layout.xaxis.type == "log"
     # Ranks of ACCURACY are 1 3 2 4 ... 8: 1 - 6 * 2 / (8 * 63) = 0.976.
-    assert "0.98" in figure.layout.title.text
+    assert "ρ = 0.98" in plot_alignment(ALPHA, ACCURACY, LABELS).layout.title.text
     assert "−0.98" in plot_alignment(1 / ALPHA, ACCURACY, LABELS).layout.title.text
     assert "undefined" in plot_alignment(ALPHA, np.full(8, 0.5), LABELS).layout.title.text
     axes = plot_alignment(ALPHA, ACCURACY, LABELS, backend="matplotlib").axes[0]

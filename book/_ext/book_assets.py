@@ -47,7 +47,11 @@ def copy_assets(app: Sphinx, exception: Exception | None) -> None:
 
 
 def add_plotly_where_needed(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
 ) -> None:
     if "plotly-graph-div" in context.get("body", ""):
         app.add_js_file("plotly.min.js")  # within this event: for this page alone
@@ -63,7 +67,10 @@ def leave_thebe_out(app: Sphinx, config: Config) -> None:
 
 
 def resolve_public_name(
-    app: Sphinx, environment: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
+    app: Sphinx,
+    environment: BuildEnvironment,
+    node: pending_xref,
+    contnode: nodes.TextElement,
 ) -> nodes.reference | None:
     """``nadtools.NADs.save`` is documented as ``nadtools.nads.NADs.save``: look there."""
     package, _, name = node.get("reftarget", "").partition(".")
