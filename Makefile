@@ -39,7 +39,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@touch $@
 
 book: $(INSTALLED)
-	$(BIN)/python book/build.py --scale $(SCALE) --output _build
+	$(BIN)/python book/build.py --scale $(SCALE) --jobs 2 --output _build
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -59,21 +59,28 @@ def execute(path: Path, parameters: dict[str, Any], timeout: int) -> dict[str, A
         return {**row, "verdict": "failed", "seconds": 0.0, "error": error}
     start = time.perf_counter()
     error: str | None = None
-    try:
-        papermill.execute_notebook(
-            path,
-            path,
-            # A value that the chapter already has is not injected: at the default scale no extra cell appears.
-            parameters={name: value for name, value in parameters.items() if known[name] != value},
-            cwd=path.parent,
-            progress_bar=False,
-            execution_timeout=timeout,
-            extra_arguments=["--log-level=CRITICAL"],  # the kernel's own remarks on starting and stopping
-        )
-    except Exception as exception:  # any failure is this chapter's verdict; the others go on
-        error = str(exception).strip() or repr(exception)
-    else:
-        _forget_the_machine(path)
+    for attempts_left in (1, 0):
+        try:
+            papermill.execute_notebook(
+                path,
+                path,
+                # A value that the chapter already has is not injected: at the default scale no extra cell appears.
+                parameters={name: value for name, value in parameters.items() if known[name] != value},
+                cwd=path.parent,
+                progress_bar=False,
+                execution_timeout=timeout,
+                extra_arguments=["--log-level=CRITICAL"],  # the kernel's own remarks on starting and stopping
+            )
+        except Exception as exception:  # any failure is this chapter's verdict; the others go on
+            error = str(exception).strip() or repr(exception)
+            # Two kernels that start at once can choose the same port. Then no cell has run: start again.
+            if attempts_left and "Kernel died before replying" in error:
+                nbformat.write(notebook, path)
+                continue
+        else:
+            error = None
+            _forget_the_machine(path)
+        break
     return {
         **row,
         "verdict": "failed" if error else "ok",
