@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from nadtools import device, directions, storage
+from nadtools import device, directions, moments, storage
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -18,7 +18,9 @@ from nadtools.directions import (
     random_direction,
 )
 from nadtools.distributions import LinearlySeparable
-from nadtools.nads import NADs, captured_energy, estimate_nads, subspace_overlap
+from nadtools.estimation import estimate_nads
+from nadtools.moments import marchenko_pastur_band
+from nadtools.nads import NADs, captured_energy, subspace_overlap
 from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ __all__ = [
     "fourier_basis",
     "fourier_energy",
     "fourier_modes",
+    "marchenko_pastur_band",
+    "moments",
     "published",
     "random_direction",
     "rendering",

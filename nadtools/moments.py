@@ -2,20 +2,31 @@ r"""Streaming second moments of input gradients: :math:`E_\theta[g g^T]`, networ
 
 Two things are called the gradient of a network f at x₀: the gradient itself, and the *secant*
 :math:`g_i = (f(x_0 + s e_i) - f(x_0 - s e_i)) / (2s)` with a large scale s, which the code of *Neural Anisotropy
-Directions* computes. Both are here, for a network with one output or for its k features at once.
+Directions* computes. Both are here, for a network with one output or for its k features at once. A third matrix of the
+paper is the second moment of the mixed derivatives :math:`\nabla^2_{\theta, x} f` (section 3, example).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from nadtools.symmetries import Sector, SymmetryGroup, sectors
 
-__all__ = ["GradientMoments", "gradients", "secants"]
+__all__ = [
+    "Eigendecomposition",
+    "GradientMoments",
+    "fix_signs",
+    "gradients",
+    "marchenko_pastur_band",
+    "mixed_derivatives",
+    "secants",
+]
 
 Function = Callable[[Tensor], Tensor]
 
@@ -70,13 +81,91 @@ def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: i
         outputs = torch.arange(start, min(start + batch_size, num_outputs), device=point.device)
         x = point.unsqueeze(0).repeat(len(outputs), *[1] * point.ndim).requires_grad_(True)
         with torch.enable_grad():
-            value = function(x)[torch.arange(len(outputs), device=point.device), outputs].sum()
+            # A copy, so that a network may work in place on its input.
+            value = function(x.clone())[torch.arange(len(outputs), device=point.device), outputs].sum()
             if value.requires_grad:
                 (gradient,) = torch.autograd.grad(value, x, allow_unused=True)
             else:
                 gradient = None
         columns.append(torch.zeros_like(x) if gradient is None else gradient)
     return torch.cat(columns).flatten(1).T
+
+
+def mixed_derivatives(
+    function: Function, parameters: Sequence[Tensor], point: Tensor, num_probes: int, generator: torch.Generator
+) -> Tensor:
+    r"""Random combinations of the mixed derivatives of a function of images and parameters.
+
+    For a standard normal probe z in parameter space, :math:`r = \nabla_x \langle \nabla_\theta f, z \rangle` has
+    :math:`E_z[r r^T] = (\nabla^2_{\theta,x} f)^T (\nabla^2_{\theta,x} f)`: the matrix with a row for each parameter is
+    never formed.
+
+    Parameters
+    ----------
+    function : callable
+        From images (n, channels, h, w) to one output each.
+    parameters : sequence of Tensor
+        With respect to which to differentiate; they require gradients.
+    point : Tensor
+        Shape (channels, h, w).
+    num_probes : int
+    generator : torch.Generator
+        Of the probes, on the CPU.
+
+    Returns
+    -------
+    Tensor
+        Shape (channels * h * w, num_probes): the r, scaled such that R @ R.T is the mean of r r^T.
+    """
+    x = point.unsqueeze(0).clone().requires_grad_(True)
+    with torch.enable_grad():
+        output = function(x.clone()).sum()
+        by_parameter = torch.autograd.grad(output, list(parameters), create_graph=True, allow_unused=True)
+        used = [gradient for gradient in by_parameter if gradient is not None and gradient.requires_grad]
+        columns = []
+        for _ in range(num_probes):
+            probes = [torch.randn(g.shape, generator=generator).to(g.device, g.dtype) for g in used]
+            (column,) = torch.autograd.grad(used, x, probes, retain_graph=True, allow_unused=True) if used else (None,)
+            columns.append(torch.zeros_like(x) if column is None else column)
+    return torch.cat(columns).flatten(1).T / num_probes**0.5
+
+
+def marchenko_pastur_band(dimension: int, num_samples: int, variance: float = 1.0) -> tuple[float, float]:
+    """Where the eigenvalues of a sample covariance lie if the true one is white: the null hypothesis of anisotropy.
+
+    It applies to independent vectors with independent entries: single gradients of logistic regression, one for each
+    network, with nothing averaged out. Averages over an output layer or over symmetries have other laws.
+
+    Parameters
+    ----------
+    dimension, num_samples : int
+        D and n, n >= D: the band describes the limit of both being large.
+    variance : float
+        Of each entry.
+
+    Returns
+    -------
+    (float, float)
+        variance * (1 ∓ sqrt(D / n))².
+
+    Raises
+    ------
+    ValueError
+        If the numbers are not positive or there are fewer samples than dimensions.
+    """
+    if not (0 < dimension <= num_samples and variance > 0):
+        raise ValueError(
+            f"got dimension={dimension}, num_samples={num_samples}, variance={variance}; "
+            "expected positive numbers and at least as many samples as dimensions"
+        )
+    ratio = math.sqrt(dimension / num_samples)
+    return variance * (1 - ratio) ** 2, variance * (1 + ratio) ** 2
+
+
+@functools.lru_cache(maxsize=8)
+def _sectors_on(image_shape: tuple[int, int, int], group: SymmetryGroup, device: torch.device) -> tuple[Sector, ...]:
+    found = sectors(image_shape, group)
+    return tuple(Sector(tuple(basis.to(device) for basis in sector.bases)) for sector in found)
 
 
 class GradientMoments:
@@ -107,9 +196,7 @@ class GradientMoments:
         self.image_shape = image_shape
         self.group: SymmetryGroup = group
         self.num_blocks = num_blocks
-        self.sectors = [
-            Sector(tuple(basis.to(device) for basis in sector.bases)) for sector in sectors(image_shape, group)
-        ]
+        self.device = torch.device(device)
         self.counts = torch.zeros(num_blocks, dtype=torch.int64)
         self.sums = [
             torch.zeros(num_blocks, sector.dimension, sector.dimension, dtype=torch.float64, device=device)
@@ -154,6 +241,21 @@ class GradientMoments:
         """How many networks have been added."""
         return int(self.counts.sum())
 
+    @property
+    def sectors(self) -> tuple[Sector, ...]:
+        """The sectors that the sums belong to; shared by all moments of the same images and group."""
+        return _sectors_on(self.image_shape, self.group, self.device)
+
+    def state(self) -> dict[str, Tensor]:
+        """The counts and sums, by name, on the CPU: all that :meth:`restore` needs."""
+        return {"counts": self.counts, **{f"sums{k}": sums.cpu() for k, sums in enumerate(self.sums)}}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Take over what :meth:`state` returned for moments of the same images, group and number of blocks."""
+        self.counts = state["counts"].clone()
+        for k, sums in enumerate(self.sums):
+            sums.copy_(state[f"sums{k}"])
+
     def covariance(self) -> Tensor:
         """The dense covariance, shape (D, D), float64."""
         return sum(
@@ -165,40 +267,72 @@ class GradientMoments:
             start=torch.zeros((), dtype=torch.float64),
         )
 
-    def eigendecomposition(self) -> Eigendecomposition:
+    def eigendecomposition(self, blocks: slice = slice(None)) -> Eigendecomposition:
         """Eigenvalues, their standard errors and eigenvectors, from the sector blocks, largest first.
 
         Standard errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is
         u^T (dC) u: the spread over blocks of the mean of (u^T g)² in each block. They are NaN for a single block.
+
+        Parameters
+        ----------
+        blocks : slice
+            Use only these blocks of networks.
+
+        Raises
+        ------
+        ValueError
+            If no network is in these blocks.
         """
+        counts = self.counts[blocks]
+        if not int(counts.sum()):
+            raise ValueError("no network has been added to these blocks; expected at least one")
         values, errors, vectors, order_keys = [], [], [], []
-        for number, (sector, sums) in enumerate(zip(self.sectors, self.sums, strict=True)):
-            block_values, block_vectors = torch.linalg.eigh((sums.sum(0) / self.num_networks).cpu())
+        for number, (sector, all_sums) in enumerate(zip(self.sectors, self.sums, strict=True)):
+            sums = all_sums[blocks]
+            # LAPACK on the CPU: the result is the same wherever the sums were kept.
+            block_values, block_vectors = torch.linalg.eigh((sums.sum(0) / counts.sum()).cpu())
             block_vectors = block_vectors.to(sums.device)
-            block_errors = self._standard_errors(sums, block_vectors).cpu()
+            block_errors = _standard_errors(counts, sums, block_vectors).cpu()
             for part, basis in enumerate(sector.bases):
                 values.append(block_values)
                 errors.append(block_errors)
                 vectors.append((basis @ block_vectors).cpu())
-                ranks = torch.arange(len(block_values) - 1, -1, -1)
-                order_keys += [(number, int(rank), part) for rank in ranks]
+                order_keys += [(number, rank, part) for rank in range(len(block_values) - 1, -1, -1)]
         all_values, all_errors, all_vectors = torch.cat(values), torch.cat(errors), torch.cat(vectors, dim=1)
         listed = all_values.tolist()
         order = sorted(range(len(listed)), key=lambda i: (-listed[i], order_keys[i]))
         # Rounding may leave an eigenvalue of a positive semidefinite matrix just below zero.
         return Eigendecomposition(all_values[order].clamp_min(0), all_errors[order], fix_signs(all_vectors[:, order].T))
 
-    def _standard_errors(self, sums: Tensor, vectors: Tensor) -> Tensor:
-        filled = (self.counts > 0).to(sums.device)
-        if int(filled.sum()) < 2:
-            return torch.full((vectors.shape[1],), float("nan"), dtype=torch.float64)
-        counts = self.counts.to(sums.device)[filled].to(torch.float64)
-        # diag(U^T C_b U) for every block b.
-        means = torch.stack([((block @ vectors) * vectors).sum(0) for block in sums[filled]]) / counts[:, None]
-        weights = counts / counts.sum()
-        centre = (weights[:, None] * means).sum(0)
-        blocks = len(counts)
-        return ((weights[:, None] * (means - centre)).square().sum(0) * (blocks / (blocks - 1))).sqrt()
+    def split_half_overlap(self) -> Tensor:
+        r"""How well two halves of the networks agree on the first k directions, for every k.
+
+        Returns
+        -------
+        Tensor
+            Shape (D,), float64: entry k - 1 is :math:`\|A_k^T B_k\|_F^2 / k` for the eigenvectors A and B of the even
+            and the odd blocks of networks. NaN with fewer than two networks. (An estimate from all of them is better
+            than either half.)
+        """
+        halves = slice(0, None, 2), slice(1, None, 2)
+        dimension = math.prod(self.image_shape)
+        if any(int(self.counts[half].sum()) == 0 for half in halves):
+            return torch.full((dimension,), math.nan, dtype=torch.float64)
+        first, second = (self.eigendecomposition(half).vectors for half in halves)
+        squares = (first @ second.T).square_().cumsum_(0).cumsum_(1)
+        return squares.diagonal() / torch.arange(1, dimension + 1)
+
+
+def _standard_errors(counts: Tensor, sums: Tensor, vectors: Tensor) -> Tensor:
+    filled = (counts > 0).to(sums.device)
+    if int(filled.sum()) < 2:
+        return torch.full((vectors.shape[1],), math.nan, dtype=torch.float64)
+    sizes = counts.to(sums.device)[filled].to(torch.float64)
+    # diag(U^T C_b U) for every block b.
+    means = torch.stack([((block @ vectors) * vectors).sum(0) for block in sums[filled]]) / sizes[:, None]
+    weights = (sizes / sizes.sum())[:, None]
+    centre = (weights * means).sum(0)
+    return ((weights * (means - centre)).square().sum(0) * (len(sizes) / (len(sizes) - 1))).sqrt()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -106,13 +106,13 @@ def find_output_layer(network: nn.Module, image_shape: tuple[int, int, int]) -> 
 def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -> float | None:
     """Variance s² of the initial output weights, or None where averaging them out would be wrong.
 
-    The weights of a few fresh networks are tested for mean zero (five standard errors). PyTorch's default for a
+    The weights of a few fresh networks are tested for mean zero and equal variance. PyTorch's default for a
     linear layer with k inputs, uniform on ±1/sqrt(k), is recognised and its exact variance 1/(3k) returned; other
     initialisations are measured.
     """
     fan_in = cut.layer.in_features
     name = next(name for name, module in cut.network.named_modules() if module is cut.layer)
-    count = max(2, min(64, -(-4096 // fan_in)))
+    count = max(8, min(64, -(-4096 // fan_in)))
     weights = []
     for index in range(count):
         layer = draw(index).get_submodule(name)
@@ -120,7 +120,16 @@ def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -
         weights.append(layer.weight.detach().double().flatten().cpu())
     sample = torch.stack(weights)
     total, mean_square = sample.numel(), float(sample.square().mean())
-    if mean_square == 0 or abs(float(sample.mean())) > 5 * (mean_square / total) ** 0.5:
+    if mean_square == 0:
+        return None
+    # Means: of all weights together, and, summed over inputs, of each weight over networks.
+    overall = float(sample.mean()) / (mean_square / total) ** 0.5
+    by_input = float(sample.mean(0).square().sum()) * count / mean_square
+    # Variances: those of each weight over networks scatter by (kurtosis - 1) / count if they are equal.
+    scatter = max(float(sample.pow(4).mean()) / mean_square**2 - 1, 1e-12) / count
+    spread = float((sample.square().mean(0) / mean_square - 1).square().sum()) / scatter
+    excess = max(by_input, spread) - fan_in
+    if abs(overall) > 5 or excess > 8 * (2 * fan_in) ** 0.5 + 8:
         return None
     exact = 1 / (3 * fan_in)
     # A uniform variable has a kurtosis of 9/5: the standard error of its mean square is s² sqrt(4/5 / n).

@@ -57,7 +57,13 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
     return path
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Path:
+def write_arrays(
+    path: str | os.PathLike[str],
+    arrays: Mapping[str, np.ndarray],
+    metadata: Mapping[str, Any],
+    *,
+    compress: bool = True,
+) -> Path:
     """Write named arrays and their metadata (anything JSON can hold) to a ``.npz`` file, atomically.
 
     Raises
@@ -83,7 +89,8 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray],
     }
     buffer = io.BytesIO()
     text: Any = {_HEADER: np.array(json.dumps(header))}
-    np.savez_compressed(buffer, allow_pickle=False, **contiguous, **text)
+    save = np.savez_compressed if compress else np.savez
+    save(buffer, allow_pickle=False, **contiguous, **text)
     return write_bytes(path, buffer.getvalue())
 
 

@@ -1,0 +1,583 @@
+r"""From an architecture to its NADs: fresh networks, exact averages, and an estimate that says how good it is.
+
+Source: *Neural Anisotropy Directions*, section 3. The work is a sum over networks that are drawn independently, each
+bound to its index. So it can be split among processes or machines, interrupted and continued, and comes out the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import joblib
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+from nadtools import architectures, storage
+from nadtools.device import check_seed, derive_seed, full_precision, generator, isolated_random_state, resolve_device
+from nadtools.directions import check_shape
+from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
+from nadtools.nads import NADs, positive_int
+from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
+from nadtools.progress import progress_bar
+from nadtools.symmetries import SymmetryGroup, apply_symmetry, check_group, symmetries_of
+
+__all__ = ["Architecture", "Estimator", "EvaluationPoint", "estimate_nads"]
+
+Estimator = Literal["secant", "gradient", "mixed"]
+Architecture = str | Callable[[], nn.Module]
+EvaluationPoint = Literal["zero", "normal"] | Tensor | Callable[[torch.Generator], Tensor]
+
+_POINT, _PROBES = 1, 2  # random streams beside that of the weights
+_NUM_BLOCKS = 10
+_CHECKED_NETWORKS = 16  # for the check of a group that was named, not proven
+_SECONDS_BETWEEN_CHECKPOINTS = 20.0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """All that a process needs to work on a network with a given index."""
+
+    name: str
+    draw: Callable[[int], nn.Module]
+    image_shape: tuple[int, int, int]
+    estimator: Estimator
+    seed: int
+    scale: float
+    point: EvaluationPoint
+    num_probes: int
+    group: SymmetryGroup
+    variance: float | None  # of the output weights, where they are averaged out
+    batch_size: int
+    channels_last: bool
+    device: torch.device
+
+    def moments(self) -> GradientMoments:
+        return GradientMoments(self.image_shape, self.group, _NUM_BLOCKS, self.device)
+
+
+def estimate_nads(
+    architecture: Architecture,
+    num_networks: int = 20,
+    estimator: Estimator = "secant",
+    seed: int = 0,
+    *,
+    scale: float = 100.0,
+    evaluation_point: EvaluationPoint | None = None,
+    num_probes: int = 8,
+    average_output_layer: bool = True,
+    symmetries: SymmetryGroup | Literal["auto"] = "auto",
+    until: tuple[int, float] | None = None,
+    in_channels: int = 1,
+    image_size: tuple[int, int] = (32, 32),
+    batch_size: int | None = None,
+    num_jobs: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    device: str | torch.device | None = None,
+    progress: bool = True,
+    **build_options: Any,
+) -> NADs:
+    r"""Estimate the NADs of an architecture from freshly initialised networks.
+
+    Two averages are taken exactly instead of by sampling, which is why twenty networks can do the work of thousands:
+    over the output layer (see :mod:`nadtools.output_layer`), and over the symmetries of the image under which the
+    architecture's law is invariant (see :mod:`nadtools.symmetries`).
+
+    Parameters
+    ----------
+    architecture : str or callable
+        A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new, freshly
+        initialised ``nn.Module`` with one output for each image: a network of your own, of torchvision or of timm. It
+        may draw its weights from PyTorch's global generator, which is seeded for it and put back afterwards.
+    num_networks : int
+        How many networks to draw; with ``until``, at most. The network with index i depends on ``seed`` and i alone.
+    estimator : {"secant", "gradient", "mixed"}
+        ``"secant"``: finite differences with a step of ``scale`` along every pixel, as in the code of the paper.
+        ``"gradient"``: the gradient, as in the text of the paper (section 3).
+        ``"mixed"``: the mixed second derivatives with respect to parameters and input, the paper's other
+        decomposition (equation 5), by random probes.
+    seed : int
+    scale : float
+        Step of the secant, in pixel units.
+    evaluation_point : {"zero", "normal"}, Tensor or callable, optional
+        Where to take secants or derivatives. ``"zero"``: at x₀ = 0, the default for secants; ``"normal"``: at
+        x₀ ~ N(0, I), drawn anew for each network, the default for the others; a tensor of shape (channels, h, w); or a
+        callable that draws one from a ``torch.Generator``.
+    num_probes : int
+        Random probes in parameter space for each network, for ``"mixed"``.
+    average_output_layer : bool
+        Average the last linear layer out exactly (for ``"mixed"``, its block of the matrix). Where the network has
+        none, or its weights do not have mean zero and equal variance, a warning says so and the layer is sampled.
+    symmetries : {"auto", "none", "transpose", "reflections", "square"}
+        The group to average over. "auto" takes the group that is proven for a named architecture, and none for a
+        callable or where the evaluation point breaks the symmetry. A group that you name for a callable is checked
+        against the first networks, and a warning is given if they contradict it.
+    until : (int, float), optional
+        ``(k, target)``: stop as soon as two halves of the networks overlap by the target on their first k directions
+        (:func:`nadtools.subspace_overlap`). Looked at after 4, 6, 8, 12, 16, 24... networks.
+    in_channels : int
+    image_size : (int, int)
+    batch_size : int, optional
+        Images that go through a network at once. By default it is chosen by timing a few; the result does not depend on
+        it but for rounding.
+    num_jobs : int, optional
+        Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
+        ``joblib.parallel_config`` says: with ``joblib.parallel_config("dask")`` a cluster shares the networks.
+    checkpoint : path, optional
+        A ``.npz`` file that keeps what has been computed. The same call goes on where an interrupted one stopped.
+    device : str, torch.device or None
+    progress : bool
+        Show a progress bar.
+    **build_options
+        For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
+
+    Returns
+    -------
+    NADs
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as described, the networks have no NADs (several outputs, random or not finite, constant,
+        the same each time), or the checkpoint belongs to another computation.
+    """
+    num_networks, num_probes = positive_int("num_networks", num_networks), positive_int("num_probes", num_probes)
+    _check_choices(estimator, scale, until)
+    resolved = resolve_device(device)
+    channels, (height, width) = positive_int("in_channels", in_channels), check_shape(image_size)
+    image_shape = (channels, height, width)
+    point = evaluation_point if evaluation_point is not None else "zero" if estimator == "secant" else "normal"
+    _check_point(point, image_shape)
+    name, draw = _network_source(architecture, image_shape, check_seed(seed), build_options)
+    group, proven = _group(architecture, symmetries, image_shape, point, build_options)
+
+    first = check_network(draw(0), image_shape, resolved)
+    _check_that_networks_differ(first, draw(1))
+    variance = _averaged_variance(draw, first, image_shape) if average_output_layer else None
+    plan = _Plan(
+        name, draw, image_shape, estimator, seed, scale, point, num_probes, group, variance, 1, False, resolved
+    )  # fmt: skip
+    size, channels_last = (
+        (positive_int("batch_size", batch_size), False) if batch_size else _fastest_batches(plan, first)
+    )
+    plan = dataclasses.replace(plan, batch_size=size, channels_last=channels_last)
+
+    fingerprint = _fingerprint(plan, first)
+    moments, done = _resume(plan, fingerprint, checkpoint)
+    kept = {} if proven or group == "none" else _jacobians(plan, range(min(num_networks, _CHECKED_NETWORKS)))
+    if kept:
+        _check_group_against(kept, plan)
+    total = num_networks if until is None else next(_rounds(num_networks))
+    bar = progress_bar(None, progress, total=num_networks, initial=len(done), desc=f"NADs of {name}", unit="network")
+    with bar:
+        for total in [num_networks] if until is None else _rounds(num_networks):
+            remaining = [index for index in range(total) if index not in done]
+            _accumulate(plan, remaining, moments, done, num_jobs, checkpoint, fingerprint, bar.update)
+            overlap = moments.split_half_overlap()
+            if until is not None and float(overlap[until[0] - 1]) >= until[1]:
+                break
+    return _result(plan, moments, overlap, until, total)
+
+
+def _result(
+    plan: _Plan, moments: GradientMoments, overlap: Tensor, until: tuple[int, float] | None, num_networks: int
+) -> NADs:
+    decomposition = moments.eigendecomposition()
+    if float(decomposition.values[0]) == 0:
+        raise ValueError(
+            f"the derivatives of {plan.name} vanish for all {num_networks} networks: "
+            "its output is constant at initialisation"
+        )
+    if until is not None and not float(overlap[until[0] - 1]) >= until[1]:
+        warnings.warn(
+            f"after {num_networks} networks the halves overlap by {float(overlap[until[0] - 1]):.3f} on the first "
+            f"{until[0]} directions, less than the {until[1]} asked for; allow more networks",
+            stacklevel=3,
+        )
+    metadata = {
+        "architecture": plan.name,
+        "estimator": plan.estimator,
+        "num_networks": num_networks,
+        "scale": plan.scale if plan.estimator == "secant" else None,
+        "evaluation_point": _describe_point(plan.point),
+        "num_probes": plan.num_probes if plan.estimator == "mixed" else None,
+        "output_weight_variance": plan.variance,
+        "symmetries": plan.group,
+        **storage.provenance(plan.seed, plan.device),
+    }
+    shape = plan.image_shape[1:] if plan.image_shape[0] == 1 else plan.image_shape
+    vectors = decomposition.vectors.to(torch.float32).reshape(-1, *shape)
+    return NADs(vectors, decomposition.values, decomposition.standard_errors, overlap, metadata)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One network
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _jacobian(plan: _Plan, index: int) -> Tensor:
+    """J of shape (D, k), such that J J^T is the contribution of the network with this index."""
+    network = check_network(plan.draw(index), plan.image_shape, plan.device)
+    if plan.channels_last:
+        network = network.to(memory_format=torch.channels_last)
+    cut = find_output_layer(network, plan.image_shape) if plan.variance is not None else None
+    if plan.variance is not None and cut is None:
+        raise ValueError(f"network {index} of {plan.name} does not end in a linear layer, while the first one does")
+    function = cut.features if cut else functools.partial(_column, network)
+    num_outputs = cut.layer.in_features if cut else 1
+    point = _draw_point(plan, index).to(plan.device)
+    if plan.estimator == "secant":
+        jacobian = secants(function, point, plan.scale, plan.batch_size)
+    else:
+        jacobian = gradients(function, point, num_outputs, plan.batch_size)
+    scaled = jacobian * (plan.variance**0.5 if plan.variance is not None else 1.0)
+    if plan.estimator != "mixed":
+        return scaled
+    # The mixed derivatives with respect to the output weights are the gradients of the features.
+    parameters = [p for p in network.requires_grad_(True).parameters() if cut is None or p is not cut.layer.weight]
+    probes = generator(torch.device("cpu"), plan.seed, index, _PROBES)
+    mixed = mixed_derivatives(network, parameters, point, plan.num_probes, probes)
+    return mixed if cut is None else torch.cat([jacobian, mixed], dim=1)
+
+
+def _moments_of(plan: _Plan, indices: Sequence[int]) -> tuple[Sequence[int], dict[str, Tensor]]:
+    """The unit of work: the moments of some networks."""
+    moments = plan.moments()
+    with full_precision():
+        for index in indices:
+            moments.add(index, _jacobian(plan, index))
+    return indices, moments.state()
+
+
+def _jacobians(plan: _Plan, indices: Sequence[int]) -> dict[int, Tensor]:
+    with full_precision():
+        return {index: _jacobian(plan, index).cpu() for index in indices}
+
+
+def _draw_point(plan: _Plan, index: int) -> Tensor:
+    if isinstance(plan.point, Tensor):
+        return plan.point
+    if plan.point == "zero":
+        return torch.zeros(plan.image_shape)
+    source = generator(torch.device("cpu"), plan.seed, index, _POINT)
+    if plan.point == "normal":
+        return torch.randn(plan.image_shape, generator=source)
+    assert callable(plan.point)
+    drawn = plan.point(source)
+    _check_point(drawn, plan.image_shape)
+    return drawn
+
+
+def _column(network: nn.Module, x: Tensor) -> Tensor:
+    return network(x).reshape(len(x), 1)
+
+
+def _fastest_batches(plan: _Plan, network: nn.Module) -> tuple[int, bool]:
+    """Batch size and memory format, by timing a few forward passes; half a second, or one batch of each kind."""
+    smallest = 32 if plan.device.type == "cpu" else 256
+    largest = 512 if plan.device.type == "cpu" else 4096
+
+    def seconds_per_image(size: int, channels_last: bool) -> float:
+        formatted = network.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+        x = torch.zeros(size, *plan.image_shape, device=plan.device)
+        with torch.no_grad(), full_precision():
+            formatted(x[:1].clone())
+            _synchronise(plan.device)
+            start = time.perf_counter()
+            formatted(x)
+            _synchronise(plan.device)
+        return (time.perf_counter() - start) / size
+
+    has_convolutions = any(isinstance(module, nn.Conv2d) for module in network.modules())
+    formats = (False, True) if has_convolutions else (False,)
+    timings = {channels_last: seconds_per_image(smallest, channels_last) for channels_last in formats}
+    channels_last = min(timings, key=timings.__getitem__)
+    best, size = timings[channels_last], smallest
+    # Derivatives keep every activation: larger batches would cost gigabytes and gain little.
+    while plan.estimator == "secant" and size * 4 <= largest:
+        seconds = seconds_per_image(size * 4, channels_last)
+        if seconds > 0.95 * best:
+            break
+        best, size = seconds, size * 4
+    return size, channels_last
+
+
+def _synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Many networks
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _rounds(num_networks: int) -> Iterator[int]:
+    """4, 6, 8, 12, 16, 24, 32, 48... up to the number of networks."""
+    for power in itertools.count(2):
+        for total in (2**power, 3 * 2 ** (power - 1)):
+            if total >= num_networks:
+                yield num_networks
+                return
+            yield total
+
+
+def _accumulate(
+    plan: _Plan,
+    indices: Sequence[int],
+    moments: GradientMoments,
+    done: set[int],
+    num_jobs: int | None,
+    checkpoint: str | os.PathLike[str] | None,
+    fingerprint: dict[str, Any],
+    advance: Callable[[int], Any],
+) -> None:
+    """Add the networks with these indices to the moments, by joblib; keep the checkpoint up to date."""
+    if not indices:
+        return
+    workers = joblib.effective_n_jobs(num_jobs)
+    chunk = 1 if workers == 1 else max(1, -(-len(indices) // (8 * workers)))
+    chunks = [indices[start : start + chunk] for start in range(0, len(indices), chunk)]
+    saved_at, consistent = time.monotonic(), True
+    parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered")
+    try:
+        for finished, state in parallel(joblib.delayed(_moments_of)(plan, chunk) for chunk in chunks):
+            part = plan.moments()
+            part.restore(state)
+            consistent = False
+            moments.merge(part)
+            done.update(finished)
+            consistent = True
+            advance(len(finished))
+            if checkpoint is not None and time.monotonic() - saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
+                _save(moments, done, checkpoint, fingerprint)
+                saved_at = time.monotonic()
+    except BaseException as error:
+        # Ctrl-C in the middle of a merge leaves the file as it was.
+        if checkpoint is not None and consistent:
+            _save(moments, done, checkpoint, fingerprint)
+            error.add_note(f"{len(done)} networks are kept in {checkpoint}; the same call goes on from there.")
+        raise
+    if checkpoint is not None:
+        _save(moments, done, checkpoint, fingerprint)
+
+
+def _fingerprint(plan: _Plan, network: nn.Module) -> dict[str, Any]:
+    """What a checkpoint and a computation must have in common: parameters, and the weights of the first network."""
+    weights = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        weights.update(name.encode())
+        weights.update(value.detach().cpu().flatten().clone().view(torch.uint8).numpy().tobytes())
+    point = plan.point
+    return {
+        "kind": "moments",
+        "architecture": plan.name,
+        "first_network": weights.hexdigest(),
+        "estimator": plan.estimator,
+        "seed": plan.seed,
+        "scale": plan.scale,
+        "evaluation_point": _describe_point(point),
+        "num_probes": plan.num_probes,
+        "output_weight_variance": plan.variance,
+        "symmetries": plan.group,
+        "image_shape": list(plan.image_shape),
+    }
+
+
+def _describe_point(point: EvaluationPoint) -> str:
+    if isinstance(point, Tensor):
+        return "tensor " + hashlib.sha256(point.detach().cpu().double().numpy().tobytes()).hexdigest()[:16]
+    return point if isinstance(point, str) else getattr(point, "__qualname__", type(point).__name__)
+
+
+def _save(
+    moments: GradientMoments, done: set[int], checkpoint: str | os.PathLike[str], fingerprint: dict[str, Any]
+) -> None:
+    arrays = {name: tensor.numpy() for name, tensor in moments.state().items()}
+    done_indices = torch.tensor(sorted(done), dtype=torch.int64).numpy()
+    storage.write_arrays(checkpoint, {"done": done_indices, **arrays}, fingerprint, compress=False)
+
+
+def _resume(
+    plan: _Plan, fingerprint: dict[str, Any], checkpoint: str | os.PathLike[str] | None
+) -> tuple[GradientMoments, set[int]]:
+    moments = plan.moments()
+    if checkpoint is None:
+        return moments, set()
+    path = Path(checkpoint)
+    if path.suffix != ".npz" or not path.parent.is_dir():
+        raise ValueError(f"got checkpoint={str(path)!r}; expected a file name ending in '.npz' in a folder that exists")
+    if not path.exists():
+        return moments, set()
+    arrays, metadata = storage.read_arrays(path)
+    if metadata != fingerprint:
+        different = sorted(key for key in fingerprint if metadata.get(key) != fingerprint[key])
+        raise ValueError(
+            f"{path} belongs to another computation (different: {', '.join(different)}); delete it or name another file"
+        )
+    state = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    done = {int(index) for index in state.pop("done")}
+    moments.restore(state)
+    return moments, done
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Checks before the work
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _check_choices(estimator: str, scale: float, until: tuple[int, float] | None) -> None:
+    if estimator not in get_args(Estimator):
+        raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(map(repr, get_args(Estimator)))}")
+    if not (math.isfinite(scale) and scale > 0):
+        raise ValueError(f"got scale={scale}; expected a positive number of pixel units")
+    if until is not None:
+        k, target = until
+        positive_int("until[0]", k)
+        if not 0 < target <= 1:
+            raise ValueError(f"got until={until}; expected (k, target) with a target overlap between 0 and 1")
+
+
+def _check_point(point: object, image_shape: tuple[int, int, int]) -> None:
+    if isinstance(point, Tensor):
+        if tuple(point.shape) != image_shape or not bool(torch.isfinite(point).all()):
+            raise ValueError(f"got an evaluation point of shape {tuple(point.shape)}; expected finite, {image_shape}")
+    elif point not in ("zero", "normal") and not callable(point):
+        raise ValueError(f"got evaluation_point={point!r}; expected 'zero', 'normal', a tensor or a callable")
+
+
+def _group(
+    architecture: Architecture,
+    symmetries: SymmetryGroup | Literal["auto"],
+    image_shape: tuple[int, int, int],
+    point: EvaluationPoint,
+    build_options: dict[str, Any],
+) -> tuple[SymmetryGroup, bool]:
+    """The group to average over, and whether it is proven for this architecture."""
+    proven: SymmetryGroup = "none"
+    if isinstance(architecture, str) and isinstance(point, str):
+        options = {key: build_options[key] for key in ("pooling", "strides") if key in build_options}
+        proven = architectures.symmetry_group(architecture, image_shape[1:], **options)
+    group = check_group(proven if symmetries == "auto" else symmetries, image_shape)
+    return group, set(symmetries_of(group)) <= set(symmetries_of(proven))
+
+
+def _network_source(
+    architecture: Architecture, image_shape: tuple[int, int, int], seed: int, build_options: dict[str, Any]
+) -> tuple[str, Callable[[int], nn.Module]]:
+    """The architecture's name, and a function that draws its network with a given index."""
+    if isinstance(architecture, str):
+        for option in ("seed", "num_classes"):
+            if option in build_options:
+                raise TypeError(f"got {option}={build_options[option]!r}, which estimate_nads chooses itself")
+        build = functools.partial(
+            architectures.build, architecture, image_shape[0], 1, image_size=image_shape[1:], **build_options
+        )
+        return architecture, _Numbered(build, seed)
+    if not callable(architecture) or isinstance(architecture, nn.Module):
+        raise TypeError(
+            f"got an architecture of type {type(architecture).__name__}; expected a name or a callable without "
+            "arguments that builds a new network each time, for instance lambda: MyNetwork(num_outputs=1)"
+        )
+    if build_options:
+        raise TypeError(f"got {', '.join(build_options)} for a callable; options are for named architectures only")
+    return getattr(architecture, "__name__", type(architecture).__name__), _Seeded(architecture, seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Numbered:
+    """Draws networks of a named architecture."""
+
+    build: Callable[..., nn.Module]
+    seed: int
+
+    def __call__(self, index: int) -> nn.Module:
+        return self.build(seed=derive_seed(self.seed, index))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seeded:
+    """Draws networks from a callable that takes its random numbers from PyTorch's global generator."""
+
+    build: Callable[[], nn.Module]
+    seed: int
+
+    def __call__(self, index: int) -> nn.Module:
+        with isolated_random_state(derive_seed(self.seed, index)):
+            return self.build()
+
+
+def _check_that_networks_differ(first: nn.Module, second: object) -> None:
+    if first is second:
+        raise ValueError("the callable returned the same network twice; expected a new one from each call")
+    if isinstance(second, nn.Module):
+        mine, other = list(first.state_dict().values()), list(second.state_dict().values())
+        if (
+            mine
+            and len(mine) == len(other)
+            and all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(mine, other, strict=True))
+        ):
+            raise ValueError(
+                "the callable returned two networks with the same weights; expected a new initialisation from each "
+                "call: let it draw from PyTorch's global generator, without setting a seed"
+            )
+
+
+def _averaged_variance(
+    draw: Callable[[int], nn.Module], network: nn.Module, image_shape: tuple[int, int, int]
+) -> float | None:
+    """Variance of the output weights if they can be averaged out, else None, with a warning that says why."""
+    cut = find_output_layer(network, image_shape)
+    if cut is None:
+        reason = "the network does not end in a linear layer"
+    else:
+        variance = output_weight_variance(draw, cut)
+        if variance is not None:
+            return variance
+        reason = "the initial weights of the output layer do not have mean zero and equal variance"
+    warnings.warn(f"{reason}: its output layer is sampled, not averaged", stacklevel=3)
+    return None
+
+
+def _check_group_against(jacobians: dict[int, Tensor], plan: _Plan) -> None:
+    """Warn if the first networks contradict a group of symmetries that was named without proof.
+
+    Directions u are taken from half of the networks, where they prefer most; on the other half (u^T g)² is compared
+    with the same for the moved direction, by a paired t-test for each u and symmetry, with Bonferroni's correction.
+    """
+    indices = sorted(jacobians)
+    chosen, tested = indices[0::2], indices[1::2]
+    if len(tested) < 3:
+        return
+    stacked = torch.cat([jacobians[index] for index in chosen], dim=1).double()
+    directions = torch.linalg.svd(stacked, full_matrices=False).U.T[:16].reshape(-1, *plan.image_shape)
+    symmetries = symmetries_of(plan.group)[1:]
+    threshold = float(stats.t.isf(0.5e-3 / (len(directions) * len(symmetries)), len(tested) - 1))
+
+    def energies(vectors: Tensor) -> Tensor:
+        rows = vectors.flatten(1)
+        return torch.stack([(rows @ jacobians[index].double()).square().sum(1) for index in tested])
+
+    original = energies(directions)
+    for symmetry in symmetries:
+        difference = original - energies(apply_symmetry(directions, symmetry))
+        errors = difference.std(0) / len(tested) ** 0.5
+        # Rounding alone must not count as evidence.
+        statistic = difference.mean(0).abs() / (errors + 1e-6 * original.mean())
+        if float(statistic.max()) > threshold:
+            warnings.warn(
+                f"the networks contradict the symmetry {symmetry!r} of the group {plan.group!r}: along some direction "
+                f"they differ by {float(statistic.max()):.1f} standard errors; averaging over it biases the NADs",
+                stacklevel=4,
+            )
+            return

@@ -1,0 +1,465 @@
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import pytest
+import torch
+from small_networks import SMALL, Network, estimate, seeded
+from torch import nn
+
+import nadtools as nt
+from nadtools import estimation
+
+# The closed forms.
+
+
+@pytest.mark.parametrize("estimator", ["secant", "gradient"])
+def test_logistic_regression_is_exactly_isotropic_with_its_output_layer_averaged_out(estimator):
+    nads = nt.estimate_nads("logreg", 2, estimator, device="cpu", progress=False)
+    expected = torch.full((1024,), 1 / (3 * 1024), dtype=torch.float64)
+    torch.testing.assert_close(nads.eigenvalues, expected, rtol=1e-5, atol=0)  # float32 secants of 100 / 200
+    torch.testing.assert_close(nads.covariance(), torch.diag(expected), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("estimator", ["secant", "gradient"])
+def test_logistic_regression_sampled_is_isotropic_within_its_sampling_error(estimator):
+    number, dimension = 2000, 64
+    nads = estimate("logreg", number, estimator=estimator, average_output_layer=False, symmetries="none")
+    expected = 1 / (3 * dimension)
+    covariance = nads.covariance()
+    # Entries of w w^T: variance expected² off the diagonal, 4/5 of it on it (w is uniform).
+    assert float((covariance - expected * torch.eye(dimension)).abs().max()) < 5 * expected / number**0.5
+    trace = float(nads.eigenvalues.sum())
+    assert trace == pytest.approx(1 / 3, rel=5 * math.sqrt(0.8 / (number * dimension)))
+    # The eigenvalues fill the Marchenko-Pastur band of a white covariance, up to fluctuations at its edges.
+    ratio = math.sqrt(dimension / number)
+    assert float(nads.eigenvalues[0]) == pytest.approx(expected * (1 + ratio) ** 2, rel=0.06)
+    assert float(nads.eigenvalues[-1]) == pytest.approx(expected * (1 - ratio) ** 2, rel=0.06)
+
+
+@pytest.mark.parametrize("estimator", ["secant", "gradient"])
+def test_averaging_the_output_layer_is_the_limit_of_sampling_it(estimator):
+    """One body, many output layers: the sampled covariance tends to the averaged one."""
+    body = seeded(Network).body.requires_grad_(False)
+    if estimator == "gradient":
+        body[2] = nn.Identity()  # x0 is drawn for each network: a linear body has the same gradient everywhere
+
+    def factory() -> nn.Module:
+        network = Network()
+        network.body = body
+        return network
+
+    exact = estimate(factory, 1, estimator=estimator, seed=5)
+    sampled = estimate(factory, 3000, estimator=estimator, average_output_layer=False, seed=6)
+    difference = (sampled.covariance() - exact.covariance()).norm() / exact.covariance().norm()
+    # Relative error of a covariance of rank 12 from 3,000 samples: about sqrt(13 / 3000) = 0.066.
+    assert float(difference) < 0.15
+    assert exact.metadata["output_weight_variance"] == pytest.approx(1 / 36)
+
+
+def test_an_estimate_agrees_with_the_dense_oracle():
+    nads = estimate(Network, 3, scale=2.0, batch_size=7, average_output_layer=False)
+    expected = torch.zeros(64, 64, dtype=torch.float64)
+    for index in range(3):
+        with nt.device.isolated_random_state(nt.device.derive_seed(0, index)):
+            network = Network().eval().requires_grad_(False)
+        steps = 2.0 * torch.eye(64).view(64, 1, *SMALL)
+        secant = ((network(steps) - network(-steps)) / 4.0).double()
+        expected += secant @ secant.T / 3
+    torch.testing.assert_close(nads.covariance(), expected, atol=1e-6 * float(expected.norm()), rtol=0)
+
+
+# Reproducibility.
+
+
+def test_the_covariance_depends_on_the_seed_and_on_nothing_else():
+    reference = nt.estimate_nads("lenet", 5, seed=3, device="cpu", progress=False)
+    threads = torch.get_num_threads()
+    try:
+        for batch_size, number in ((64, 1), (333, threads), (4096, threads)):
+            torch.set_num_threads(number)
+            other = nt.estimate_nads("lenet", 5, seed=3, device="cpu", progress=False, batch_size=batch_size)
+            difference = (other.covariance() - reference.covariance()).norm() / reference.covariance().norm()
+            assert float(difference) < 1e-5
+            assert _largest_projector_difference(reference, other) < 1e-3
+            # Inside exactly equal pairs the symmetry-adapted basis makes even the vectors reproducible.
+            separated = _separated(reference.eigenvalues)
+            torch.testing.assert_close(other.vectors[separated], reference.vectors[separated], atol=1e-3, rtol=0)
+    finally:
+        torch.set_num_threads(threads)
+    assert not torch.equal(nt.estimate_nads("lenet", 5, seed=4, progress=False).vectors, reference.vectors)
+
+
+def _separated(values: torch.Tensor, gap: float = 0.01) -> torch.Tensor:
+    """Which eigenvalues, counting exactly equal ones as one, are more than ``gap`` away from all others."""
+    distance = (values[:, None] - values[None, :]).abs() / values[0]
+    relative = distance * values[0] / torch.maximum(values[:, None], values[None, :])
+    relative[distance < 1e-12] = math.inf
+    return relative.amin(1) > gap
+
+
+def _largest_projector_difference(a: nt.NADs, b: nt.NADs) -> float:
+    """Over groups of eigenvalues that are separated from the rest by more than 1 %."""
+    values = a.eigenvalues
+    cuts = [0, *(i + 1 for i in range(len(values) - 1) if float(values[i + 1]) < 0.99 * float(values[i])), len(values)]
+    worst = 0.0
+    for start, stop in itertools.pairwise(cuts):
+        first, second = (n.vectors[start:stop].flatten(1).double() for n in (a, b))
+        worst = max(worst, float((first.T @ first - second.T @ second).norm()))
+    return worst
+
+
+def test_more_networks_continue_fewer():
+    """The network with index i is the same in every run: the first three are a prefix of the first six."""
+    three, six = estimate(Network, 3), estimate(Network, 6)
+    seen = []
+
+    def record() -> nn.Module:
+        network = Network()
+        seen.append(network.output.weight.detach().clone())
+        return network
+
+    torch.testing.assert_close(estimate(record, 3).covariance(), three.covariance())
+    last = six.covariance() * 6 - three.covariance() * 3
+    assert float(torch.linalg.eigvalsh(last)[0]) > -1e-6 * float(last.norm())  # a sum of outer products
+
+
+# The published NADs of LeNet.
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_twenty_networks_meet_the_published_nads_of_lenet(published_lenet, seed):
+    nads = nt.estimate_nads("lenet", num_networks=20, seed=seed, progress=False)
+    assert nt.captured_energy(nads.vectors, published_lenet, 10) >= 0.94
+    assert nt.captured_energy(nads.vectors, published_lenet, 50) >= 0.955
+    assert nt.subspace_overlap(nads.vectors, published_lenet.vectors, 50) >= 0.86
+
+
+def test_the_exact_gradient_does_not_meet_them(published_lenet):
+    nads = nt.estimate_nads("lenet", num_networks=20, estimator="gradient", progress=False)
+    assert nt.subspace_overlap(nads.vectors, published_lenet.vectors, 50) < 0.25  # chance is 0.05
+
+
+# Evaluation points and mixed derivatives.
+
+
+def test_an_evaluation_point_is_where_the_derivatives_are_taken():
+    point = nt.random_direction((1, *SMALL), seed=5) * 3
+    nads = estimate(Network, 2, estimator="gradient", evaluation_point=point, average_output_layer=False)
+    expected = torch.zeros(64, 64, dtype=torch.float64)
+    for index in range(2):
+        with nt.device.isolated_random_state(nt.device.derive_seed(0, index)):
+            network = Network().eval()
+        gradient = torch.autograd.functional.jacobian(network, point[None]).flatten().double()
+        expected += torch.outer(gradient, gradient) / 2
+    torch.testing.assert_close(nads.covariance(), expected, atol=1e-6 * float(expected.norm()), rtol=0)
+    drawn = estimate(
+        Network, 2, estimator="gradient", evaluation_point=lambda source: point, average_output_layer=False
+    )
+    torch.testing.assert_close(drawn.covariance(), expected, atol=1e-6 * float(expected.norm()), rtol=0)
+    assert drawn.metadata["evaluation_point"].endswith("<lambda>")
+
+
+def test_a_point_of_your_own_turns_the_symmetries_off():
+    point = torch.ones(1, 32, 32)
+    assert nt.estimate_nads("mlp", 1, evaluation_point=point, progress=False).metadata["symmetries"] == "none"
+    assert nt.estimate_nads("mlp", 1, evaluation_point="normal", progress=False).metadata["symmetries"] == "square"
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_mixed_derivatives_agree_with_the_dense_oracle(average):
+    """The mean over probes tends to the sum over all parameters of the squared second derivatives."""
+    nads = estimate(Network, 1, estimator="mixed", average_output_layer=average, num_probes=4000, seed=2)
+    with nt.device.isolated_random_state(nt.device.derive_seed(2, 0)):
+        network = Network().double()
+    generator = nt.device.generator(torch.device("cpu"), 2, 0, estimation._POINT)
+    point = torch.randn(1, *SMALL, generator=generator).double()
+    parameters = dict(network.named_parameters())
+
+    def gradient(values: dict[str, torch.Tensor]) -> torch.Tensor:
+        output = functools.partial(torch.func.functional_call, network, values)
+        return torch.func.grad(lambda x: output(x[None]).sum())(point).flatten()
+
+    blocks = torch.func.jacrev(gradient)(parameters)  # (64, *shape) for each parameter
+    dense = torch.cat([block.reshape(64, -1) for block in blocks.values()], dim=1).detach()
+    expected = dense @ dense.T
+    # Relative error of a covariance of effective rank r from 4,000 probes: about sqrt(r / 4000), r < 64.
+    error = float((nads.covariance() - expected).norm() / expected.norm())
+    assert error < 0.13
+    # With its exact block the output layer adds no noise, and the trace, which sums over pixels, is close.
+    assert float(nads.covariance().trace()) == pytest.approx(float(expected.trace()), rel=0.1)
+
+
+# What the paper calls one architecture may be many: isotropy of fully connected networks.
+
+
+@pytest.mark.parametrize("estimator", ["secant", "gradient"])
+def test_the_mlp_is_isotropic(estimator):
+    """Its first layer has independent, equally distributed, sign-symmetric weights: C = c I at the origin."""
+    point = "zero"
+    nads = estimate("mlp", 400, estimator=estimator, evaluation_point=point, symmetries="none")
+    covariance = nads.covariance()
+    c = float(covariance.trace()) / 64
+    # 400 networks of 20 features each, of which relu lets about half pass: at least 4,000 directions, not independent.
+    off_diagonal = covariance - torch.diag(covariance.diagonal())
+    assert float(off_diagonal.abs().max()) < 0.12 * c
+    assert float((covariance.diagonal() / c - 1).abs().max()) < 0.25
+
+
+# Merging, resuming, spreading.
+
+
+def test_the_split_half_overlap_is_that_of_the_halves():
+    nads = estimate(Network, 6, average_output_layer=False)
+    halves = []
+    for parity in (0, 1):
+        moments = nt.moments.GradientMoments((1, *SMALL), num_blocks=10)
+        for index in range(parity, 6, 2):
+            with nt.device.isolated_random_state(nt.device.derive_seed(0, index)):
+                network = Network().eval().requires_grad_(False)
+            moments.add(index, nt.moments.secants(network, torch.zeros(1, *SMALL)))
+        halves.append(moments.eigendecomposition().vectors)
+    for k in (1, 2, 3):
+        assert float(nads.split_half_overlap[k - 1]) == pytest.approx(nt.subspace_overlap(*halves, k), abs=1e-4)
+    assert float(nads.split_half_overlap[-1]) == pytest.approx(1, abs=1e-6)
+    assert bool(estimate(Network, 1).split_half_overlap.isnan().all())
+
+
+def test_until_stops_at_the_target_and_warns_where_it_is_not_reached():
+    nads = nt.estimate_nads("lenet", 64, until=(10, 0.85), device="cpu", progress=False)
+    reached = nads.metadata["num_networks"]
+    assert reached in (4, 6, 8, 12, 16, 24, 32, 48) and float(nads.split_half_overlap[9]) >= 0.85
+    fixed = nt.estimate_nads("lenet", reached, device="cpu", progress=False)
+    torch.testing.assert_close(fixed.eigenvalues, nads.eigenvalues, rtol=1e-4, atol=1e-12)
+    with pytest.warns(UserWarning, match="less than the 0.99 asked for"):
+        estimate(Network, 5, until=(10, 0.99))
+    assert list(estimation._rounds(30)) == [4, 6, 8, 12, 16, 24, 30] and list(estimation._rounds(3)) == [3]
+
+
+@pytest.mark.parametrize("num_jobs", [2, -1])
+def test_processes_give_the_same_result(num_jobs):
+    one, several = estimate(Network, 7, num_jobs=1), estimate(Network, 7, num_jobs=num_jobs)
+    torch.testing.assert_close(several.covariance(), one.covariance(), rtol=1e-5, atol=1e-12)
+    torch.testing.assert_close(several.eigenvalue_stderr[:5], one.eigenvalue_stderr[:5], rtol=1e-3, atol=1e-12)
+
+
+def test_a_checkpoint_is_taken_up_and_one_of_another_computation_is_refused(tmp_path):
+    path, calls = tmp_path / "c.npz", []
+
+    def counted() -> nn.Module:
+        calls.append(1)
+        return Network()
+
+    first = estimate(counted, 4, checkpoint=path, average_output_layer=False)
+    before = len(calls)
+    more = estimate(counted, 6, checkpoint=path, average_output_layer=False)
+    assert len(calls) - before == 2 + 2  # the first two are looked at again, and two are new
+    torch.testing.assert_close(more.covariance(), estimate(Network, 6, average_output_layer=False).covariance())
+    assert first.metadata["num_networks"] == 4
+    for changed in ({"seed": 1}, {"scale": 5.0}, {"estimator": "gradient"}, {"symmetries": "square"}):
+        with pytest.raises(ValueError, match="belongs to another computation"):
+            estimate(counted, 6, checkpoint=path, **({"average_output_layer": False} | changed))
+
+
+def test_ctrl_c_loses_nothing_that_is_finished(tmp_path):
+    path, calls = tmp_path / "c.npz", []
+
+    def interrupted() -> nn.Module:
+        calls.append(1)
+        if len(calls) == 6:  # the probing calls come first
+            raise KeyboardInterrupt
+        return Network()
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        estimate(interrupted, 8, checkpoint=path, average_output_layer=False)
+    assert "3 networks are kept in" in caught.value.__notes__[0]
+    resumed = estimate(interrupted, 8, checkpoint=path, average_output_layer=False)
+    torch.testing.assert_close(resumed.covariance(), estimate(Network, 8, average_output_layer=False).covariance())
+
+
+def test_kill_minus_nine_and_again(tmp_path):
+    """A killed process leaves a checkpoint that the same call completes to the uninterrupted result."""
+    script = textwrap.dedent(
+        """
+        import sys, time
+        import nadtools as nt
+        from nadtools import estimation
+        estimation._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+        moments_of = estimation._moments_of
+        def slowly(plan, indices):
+            time.sleep(float(sys.argv[2]))
+            return moments_of(plan, indices)
+        estimation._moments_of = slowly
+        nads = nt.estimate_nads("lenet", 12, width=0.5, checkpoint=sys.argv[1], progress=False, device="cpu")
+        nads.save(sys.argv[1] + ".result.npz")
+        """
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "c.npz")]
+    for signal_number in (signal.SIGKILL, signal.SIGTERM):
+        size = (tmp_path / "c.npz").stat().st_size if (tmp_path / "c.npz").exists() else 0
+        started = time.monotonic()
+        process = subprocess.Popen([*command, "0.3"])
+        while time.monotonic() - started < 60 and not ((tmp_path / "c.npz").exists() and size == 0):
+            time.sleep(0.05)
+            if size and time.monotonic() - started > 6:
+                break
+        time.sleep(0.7)
+        os.kill(process.pid, signal_number)
+        process.wait()
+    subprocess.run([*command, "0"], check=True, timeout=120)
+    resumed = nt.NADs.load(tmp_path / "c.npz.result.npz")
+    whole = nt.estimate_nads("lenet", 12, width=0.5, device="cpu", progress=False)
+    difference = (resumed.covariance() - whole.covariance()).norm() / whole.covariance().norm()
+    assert float(difference) < 1e-5
+
+
+# Symmetries of networks that nobody has proven.
+
+
+class Lopsided(nn.Module):
+    """Looks at the left half of the image only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output = nn.Linear(32, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.output(x[..., :4].flatten(1))
+
+
+def test_a_named_group_that_the_networks_contradict_is_reported():
+    with pytest.warns(UserWarning, match="contradict the symmetry 'left-right'"):
+        estimate(Lopsided, 12, symmetries="reflections")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for group in ("transpose", "reflections", "square"):
+            for seed in range(5):
+                estimate(Network, 12, symmetries=group, seed=seed)
+
+
+# Networks of other shapes and habits.
+
+
+@pytest.mark.parametrize("estimator", ["secant", "gradient", "mixed"])
+def test_in_place_operations_batch_norm_and_dropout_are_handled(estimator):
+    class Awkward(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.relu = nn.ReLU(inplace=True)
+            self.body = nn.Sequential(
+                nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Flatten()
+            )
+            self.output = nn.Linear(256, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.output(self.body(self.relu(x)))
+
+    def in_training_mode() -> nn.Module:
+        return Awkward().train()
+
+    nads = estimate(in_training_mode, 3, estimator=estimator)
+    again = estimate(in_training_mode, 3, estimator=estimator, batch_size=5)
+    torch.testing.assert_close(nads.covariance(), again.covariance(), rtol=1e-3, atol=1e-6 * float(nads.eigenvalues[0]))
+
+
+def test_a_network_of_torchvision_in_colour():
+    import torchvision
+
+    def network() -> nn.Module:
+        return torchvision.models.squeezenet1_1(num_classes=1)
+
+    with pytest.warns(UserWarning, match="does not end in a linear layer"):
+        nads = nt.estimate_nads(
+            network, 1, "gradient", in_channels=3, image_size=(24, 20), device="cpu", progress=False
+        )
+    assert nads.vectors.shape == (1440, 3, 24, 20)
+
+
+def test_the_marchenko_pastur_band_holds_for_logistic_regression_without_averages():
+    nads = estimate("logreg", 512, average_output_layer=False, symmetries="none")
+    low, high = nt.marchenko_pastur_band(64, 512, variance=1 / (3 * 64))
+    inside = ((nads.eigenvalues > 0.97 * low) & (nads.eigenvalues < 1.03 * high)).double().mean()
+    assert float(inside) > 0.95
+    assert low == pytest.approx((1 - math.sqrt(1 / 8)) ** 2 / 192)
+    for bad in ((0, 5, 1.0), (5, 4, 1.0), (2, 4, -1.0)):
+        with pytest.raises(ValueError, match="expected positive numbers"):
+            nt.marchenko_pastur_band(*bad)
+
+
+# Bad input.
+
+
+class Random(Network):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + torch.rand(1, generator=GENERATOR)
+
+
+GENERATOR = torch.Generator().manual_seed(0)
+SINGLE = seeded(Network)
+
+
+def _constant() -> nn.Module:
+    network = Network(nn.Sequential(nn.Linear(12, 1), nn.Tanh()))
+    nn.init.zeros_(network.output[0].weight)
+    return network
+
+
+def _nan() -> nn.Module:
+    network = Network()
+    nn.init.constant_(network.output.bias, math.nan)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"architecture": "alexnet"}, ValueError, "unknown architecture 'alexnet'; known are"),
+        ({"architecture": 5}, TypeError, "type int; expected a name or a callable"),
+        ({"architecture": nn.Linear(2, 1)}, TypeError, "expected a name or a callable"),
+        ({"architecture": lambda: 3}, TypeError, "returned int; expected a torch.nn.Module"),
+        ({"architecture": lambda: Network(outputs=4)}, ValueError, r"\(3, 4\) for 3 images; expected one output"),
+        ({"architecture": lambda: nn.Linear(5, 1)}, ValueError, "does not accept images"),
+        ({"architecture": Random}, ValueError, "different values for the same input"),
+        ({"architecture": _nan}, ValueError, "NaN or infinite values"),
+        ({"architecture": _constant, "average_output_layer": False}, ValueError, "constant at initialisation"),
+        ({"architecture": Network, "num_networks": 0}, ValueError, "num_networks=0"),
+        ({"architecture": Network, "num_networks": 2.5}, TypeError, "num_networks=2.5"),
+        ({"architecture": Network, "estimator": "hessian"}, ValueError, "unknown estimator 'hessian'; known are"),
+        ({"architecture": Network, "scale": 0.0}, ValueError, "scale=0.0"),
+        ({"architecture": Network, "symmetries": "all"}, ValueError, "unknown symmetry group"),
+        ({"architecture": Network, "image_size": (4, 16), "symmetries": "square"}, ValueError, "not square"),
+        ({"architecture": Network, "device": "cuda:99"}, ValueError, "CUDA devices here"),
+        ({"architecture": Network, "seed": -1}, ValueError, "seed=-1"),
+        ({"architecture": Network, "image_size": (0, 8)}, ValueError, "positive sizes"),
+        ({"architecture": functools.partial(seeded, Network)}, ValueError, "two networks with the same weights"),
+        ({"architecture": lambda: SINGLE}, ValueError, "the same network twice"),
+        ({"architecture": Network, "width": 2.0}, TypeError, "width for a callable"),
+        ({"architecture": "lenet", "num_classes": 2}, TypeError, "num_classes=2, which estimate_nads chooses"),
+        ({"architecture": "mlp", "pooling": False}, ValueError, "no pooling layers"),
+        ({"architecture": Network, "until": (0, 0.9)}, ValueError, r"until\[0\]=0"),
+        ({"architecture": Network, "until": (5, 1.9)}, ValueError, "target overlap between 0 and 1"),
+        ({"architecture": Network, "num_probes": 0}, ValueError, "num_probes=0"),
+        ({"architecture": Network, "batch_size": -3}, ValueError, "batch_size=-3"),
+        ({"architecture": Network, "evaluation_point": "one"}, ValueError, "evaluation_point='one'"),
+        ({"architecture": Network, "evaluation_point": torch.zeros(8, 8)}, ValueError, r"expected finite, \(1, 8, 8\)"),
+        (
+            {"architecture": Network, "evaluation_point": lambda _: torch.zeros(3)},
+            ValueError,
+            "evaluation point of shape",
+        ),
+        ({"architecture": Network, "checkpoint": "/nonexistent/folder/c.npz"}, ValueError, "a folder that exists"),
+        ({"architecture": Network, "checkpoint": "c.npy"}, ValueError, "ending in '.npz'"),
+    ],
+)
+def test_bad_input(arguments, error, message):
+    with pytest.raises(error, match=message):
+        estimate(**arguments)
