@@ -73,7 +73,7 @@ def estimate_nads(
     seed: int = 0,
     *,
     scale: float = 100.0,
-    evaluation_point: EvaluationPoint | None = None,
+    evaluation_point: EvaluationPoint = "normal",
     num_probes: int = 8,
     average_output_layer: bool = True,
     symmetries: SymmetryGroup | Literal["auto"] = "auto",
@@ -109,10 +109,11 @@ def estimate_nads(
     seed : int
     scale : float
         Step of the secant, in pixel units.
-    evaluation_point : {"zero", "normal"}, Tensor or callable, optional
-        Where to take secants or derivatives. ``"zero"``: at x₀ = 0, the default for secants; ``"normal"``: at
-        x₀ ~ N(0, I), drawn anew for each network, the default for the others; a tensor of shape (channels, h, w); or a
-        callable that draws one from a ``torch.Generator``.
+    evaluation_point : {"normal", "zero"}, Tensor or callable
+        Where to take secants or derivatives. ``"normal"``, the default: at x₀ ~ N(0, I), drawn anew for each network;
+        ``"zero"``: at x₀ = 0; a tensor of shape (channels, h, w); or a callable that draws one from a
+        ``torch.Generator``. (At 0 a network without biases is positively homogeneous: its gradient does not exist, and
+        its secants do not depend on their scale.)
     num_probes : int
         Random probes in parameter space for each network, for ``"mixed"``.
     average_output_layer : bool
@@ -156,16 +157,16 @@ def estimate_nads(
     resolved = resolve_device(device)
     channels, (height, width) = positive_int("in_channels", in_channels), check_shape(image_size)
     image_shape = (channels, height, width)
-    point = evaluation_point if evaluation_point is not None else "zero" if estimator == "secant" else "normal"
-    _check_point(point, image_shape)
+    _check_point(evaluation_point, image_shape)
     name, draw = _network_source(architecture, image_shape, check_seed(seed), build_options)
-    group, proven = _group(architecture, symmetries, image_shape, point, build_options)
+    group, proven = _group(architecture, symmetries, image_shape, evaluation_point, build_options)
 
     first = check_network(draw(0), image_shape, resolved)
     _check_that_networks_differ(first, draw(1))
     variance = _averaged_variance(draw, first, image_shape) if average_output_layer else None
     plan = _Plan(
-        name, draw, image_shape, estimator, seed, scale, point, num_probes, group, variance, 1, False, resolved
+        name, draw, image_shape, estimator, seed, scale, evaluation_point,
+        num_probes, group, variance, 1, False, resolved,
     )  # fmt: skip
     size, channels_last = (
         (positive_int("batch_size", batch_size), False) if batch_size else _fastest_batches(plan, first)
