@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from nadtools import device, directions, moments, storage
+from nadtools import device, directions, experiments, moments, pooling, storage
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -43,6 +43,7 @@ __all__ = [
     "estimate_nads",
     "evaluate",
     "exercises",
+    "experiments",
     "figures",
     "fourier_atom",
     "fourier_basis",
@@ -50,6 +51,7 @@ __all__ = [
     "fourier_modes",
     "marchenko_pastur_band",
     "moments",
+    "pooling",
     "published",
     "random_direction",
     "rendering",

@@ -305,6 +305,112 @@ def _grade_alignment(answer: Any) -> str | None:
     return next((remark for formula, remark in mistakes if agrees(formula)), "")
 
 
+def _numbers(answer: Any, size: int, example: str) -> list[float]:
+    """Read the answer as a vector of finite floats, or raise _UnexpectedAnswer."""
+    expected = f"Expected {size} numbers, such as {example}, but got "
+    if isinstance(answer, torch.Tensor):
+        answer = answer.detach().cpu().tolist()
+    elif isinstance(answer, np.ndarray):
+        answer = answer.tolist()
+    if not isinstance(answer, tuple | list):
+        raise _UnexpectedAnswer(f"{expected}{_describe(answer)}.")
+    if len(answer) != size:
+        raise _UnexpectedAnswer(f"{expected}{len(answer)}.")
+    return [_number(entry) for entry in answer]
+
+
+def _grade_secant_of_maximum(answer: Any) -> str | None:
+    value = _numbers(answer, 2, "(0.25, 0.75)")
+    scale = 2.0  # any other gives the same
+
+    def near(*candidate: float) -> bool:
+        return all(_close(entry, other, 1e-3) for entry, other in zip(value, candidate, strict=True))
+
+    # At (±s, 0), and by symmetry at (0, ±s).
+    above, below = max(scale, 0.0), max(-scale, 0.0)
+    expected = (above - below) / (2 * scale)
+    if near(expected, expected):
+        return None
+    if near(1, 0) or near(0, 1):
+        winner = "x_1" if near(1, 0) else "x_2"
+        return f"That is the gradient at a point where {winner} wins; at x0 = 0 neither does."
+    if near(above / scale, above / scale):
+        return "This steps to one side only, or divides by s: the secant goes from x0 − s e_i to x0 + s e_i."
+    if near(0, 0):
+        return "This would be right if f(s e_i) and f(−s e_i) were equal: is max(−s, 0) the same as max(s, 0)?"
+    if near(expected, 0) or near(0, expected):
+        return "f treats both coordinates alike, and so does x0 = 0."
+    if near(-expected, -expected):
+        return "The sign is the wrong way round: f grows with either coordinate."
+    return ""
+
+
+_AVERAGE_SIGNATURE = "averaged_covariance(J, variance)"
+
+
+def _grade_averaged_covariance(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(12)
+    # What each mistake would return, in the order in which they are tried.
+    mistakes: list[tuple[Callable[[torch.Tensor, float], torch.Tensor], str]] = [
+        (
+            lambda jacobian, variance: variance * jacobian @ jacobian.T,
+            "This is s² J Jᵀ, of shape (k, k); a covariance of input gradients has shape (D, D).",
+        ),
+        (
+            lambda jacobian, variance: jacobian @ jacobian.T,
+            "This is J Jᵀ: the order is the other one, and s² is missing.",
+        ),
+        (lambda jacobian, variance: jacobian.T @ jacobian, "The variance of the output weights is missing."),
+        (
+            lambda jacobian, variance: variance * jacobian.T @ jacobian / len(jacobian),
+            "This is divided by k: the covariance is a sum over the k features, not a mean.",
+        ),
+        (
+            lambda jacobian, variance: jacobian.T @ jacobian / len(jacobian),
+            "This is divided by k, and the variance of the output weights is missing.",
+        ),
+        (
+            lambda jacobian, variance: variance**2 * jacobian.T @ jacobian,
+            "The argument is the variance s² already; it is not squared again.",
+        ),
+        (
+            lambda jacobian, variance: variance**0.5 * jacobian.T @ jacobian,
+            "This has the standard deviation s in it; the covariance has the variance s².",
+        ),
+    ]
+    cases: list[tuple[torch.Tensor, float]] = []
+    values: list[torch.Tensor] = []
+    for num_features, dimension, variance in ((3, 5, 0.25), (6, 4, 2.0), (4, 4, 0.01)):
+        jacobian = torch.randn(num_features, dimension, generator=generator, dtype=torch.float64)
+        returned = _call(answer, _AVERAGE_SIGNATURE, jacobian.clone(), variance)
+        if returned is None or returned is ...:
+            raise _UnexpectedAnswer("Your function returns nothing yet; expected a matrix of shape (D, D).")
+        if not isinstance(returned, torch.Tensor | np.ndarray):
+            raise _UnexpectedAnswer(f"Expected the function to return a tensor, but got {_describe(returned)}.")
+        matrix = torch.as_tensor(returned).detach().cpu()
+        if matrix.is_complex():
+            raise _UnexpectedAnswer("Expected a real matrix, but got a complex one.")
+        if tuple(matrix.shape) not in {(dimension, dimension), (num_features, num_features)}:
+            raise _UnexpectedAnswer(
+                f"Expected a matrix of shape (D, D) = ({dimension}, {dimension}) for J of shape "
+                f"({num_features}, {dimension}), but got {tuple(matrix.shape)}."
+            )
+        cases.append((jacobian, variance))
+        values.append(matrix.double())
+
+    def agrees(formula: Callable[[torch.Tensor, float], torch.Tensor]) -> bool:
+        # Loose enough for an answer that works in float32.
+        expected = [formula(*case) for case in cases]
+        return all(
+            value.shape == other.shape and torch.allclose(value, other, rtol=1e-4, atol=1e-5 * float(other.abs().max()))
+            for value, other in zip(values, expected, strict=True)
+        )
+
+    if agrees(lambda jacobian, variance: variance * jacobian.T @ jacobian):
+        return None
+    return next((remark for formula, remark in mistakes if agrees(formula)), "")
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The registry
 # ---------------------------------------------------------------------------------------------------------------------
@@ -356,6 +462,28 @@ _EXERCISES: dict[str, Exercise] = {
             ),
             praise="That is right. α(v) is a weighted mean of the eigenvalues.",
         ),
+        Exercise(
+            id="04-3",
+            summary="The secant of f(x) = max(x_1, x_2) at x0 = 0 with scale s: what is (g_1, g_2)?",
+            grade=_grade_secant_of_maximum,
+            hints=(
+                "The secant along x_i is g_i = (f(x0 + s e_i) − f(x0 − s e_i)) / (2s).",
+                "Along x_1 the other coordinate stays 0: f(s, 0) = max(s, 0) and f(−s, 0) = max(−s, 0).",
+                "For s > 0 these are s and 0. Divide their difference by 2s; x_2 gives the same.",
+            ),
+            praise="That is right, for any s > 0. There is no gradient at 0; the secant takes both sides alike.",
+        ),
+        Exercise(
+            id="04-4",
+            summary="Write averaged_covariance(J, variance): E[g gᵀ] over output weights, for a J of shape (k, D).",
+            grade=_grade_averaged_covariance,
+            hints=(
+                "With output weights w the gradient is g = Jᵀ w, a sum of the rows of J with random coefficients.",
+                "E[g gᵀ] = Jᵀ E[w wᵀ] J, since J does not depend on w.",
+                "The weights are independent with mean zero: E[w wᵀ] is the variance s² times the identity.",
+            ),
+            praise="That is right. One network now counts for all its possible output layers at once.",
+        ),
     )
 }
 
@@ -398,7 +526,7 @@ def check(exercise: str, answer: Any) -> Verdict:
     exercise
         The exercise's id, for example ``"01-1"``.
     answer
-        A number or a function, as the exercise asks.
+        A number, several numbers or a function, as the exercise asks.
 
     Returns
     -------

@@ -12,6 +12,7 @@ import io
 import math
 import textwrap
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import matplotlib.figure
@@ -19,7 +20,7 @@ import numpy as np
 import plotly.graph_objects as go
 import torch
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 from scipy.stats import spearmanr
@@ -36,6 +37,8 @@ __all__ = [
     "StaticFigure",
     "plot_accuracy_map",
     "plot_alignment",
+    "plot_atlas",
+    "plot_convergence",
     "plot_direction",
     "plot_directions",
     "plot_history",
@@ -240,10 +243,19 @@ def _chooser(
         for number, label in enumerate(labels)
     ]
     if kind == "slider":
-        current = {"prefix": prefix, "xanchor": "left"}
-        return {"sliders": [{"active": 0, "steps": steps, "currentvalue": current, "y": steps_below, "len": 1.0}]}
-    menu = {"buttons": steps, "active": 0, "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "pad": {"b": 8}}
-    return {"updatemenus": [menu]}
+        return {"sliders": [_slider(steps, prefix, steps_below)]}
+    return {"updatemenus": [_dropdown(steps)]}
+
+
+def _slider(steps: Sequence[dict[str, Any]], prefix: str, below: float) -> dict[str, Any]:
+    return {"active": 0, "steps": steps, "currentvalue": {"prefix": prefix, "xanchor": "left"}, "y": below, "len": 1.0}
+
+
+def _dropdown(buttons: Sequence[dict[str, Any]], x: int = 0) -> dict[str, Any]:
+    place = {"x": x, "xanchor": "right" if x else "left", "y": 1.0, "yanchor": "bottom", "pad": {"b": 8}}
+    # An open list covers parts of the figure, and Plotly's colour for the item under the pointer is nearly white: the
+    # list is a light sheet with dark text, also on a dark page.
+    return {"buttons": buttons, "active": 0, "bgcolor": "#f2f2f2", "font": {"color": "#303030"}, **place}
 
 
 def _finish(figure: go.Figure, title: str | None, alt: str, **layout: Any) -> go.Figure:
@@ -541,10 +553,8 @@ def plot_nads(
         raise ValueError(
             f"got a reference of image shape {vectors['reference'].shape[1:]}; expected {vectors['nads'].shape[1:]}"
         )
-    chosen = _default_indices(count, 20 if backend == "plotly" else 8) if indices is None else [int(i) for i in indices]
-    last = min(len(array) for array in vectors.values()) - 1
-    if not chosen or min(chosen) < 0 or max(chosen) > last:
-        raise ValueError(f"got indices {chosen}; expected at least one, all from 0 to {last}")
+    available = min(len(array) for array in vectors.values())
+    chosen = _indices(indices, available, _default_indices(count, 20 if backend == "plotly" else 8))
     if alt is None:
         alt = f"{title or 'NADs'} in pixels and in Fourier energy, for indices {chosen[0]} to {chosen[-1]}"
         alt += ", above the reference." if reference is not None else "."
@@ -585,6 +595,13 @@ def plot_nads(
     return _finish(figure, titles[0], alt, height=620, margin={"l": 12, "r": 12, "t": 84, "b": 130})
 
 
+def _indices(given: Sequence[int] | None, count: int, default: list[int]) -> list[int]:
+    chosen = default if given is None else [int(index) for index in given]
+    if not chosen or min(chosen) < 0 or max(chosen) >= count:
+        raise ValueError(f"got indices {chosen}; expected at least one, all from 0 to {count - 1}")
+    return chosen
+
+
 def _nad_vectors(nads: NADs, name: str) -> Array:
     if not hasattr(nads, "vectors") or not hasattr(nads, "eigenvalues"):
         raise TypeError(f"got {name} of type {type(nads).__name__}; expected NADs, as estimate_nads returns them")
@@ -608,7 +625,230 @@ def _eigenvalue(nads: NADs, index: int) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Spectra and accuracies
+# The atlas
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plate:
+    """What the atlas shows of one architecture by one estimator: an image and a share of the trace for each index."""
+
+    architecture: str
+    estimator: str
+    images: Array
+    shares: Array
+
+    @property
+    def name(self) -> str:
+        return f"{self.architecture}, {self.estimator}"
+
+
+def plot_atlas(
+    atlas: Mapping[str, Mapping[str, NADs]],
+    indices: Sequence[int] | None = None,
+    title: str | None = None,
+    *,
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw NADs of several architectures by several estimators, in pixels and in Fourier energy.
+
+    With Plotly the architecture, the estimator and the index are three controls that work independently of each
+    other; one that has nothing to choose from is left out. Colours are rounded to 8 bits, and scaled to the largest
+    pixel and to the largest energy of each NAD. With matplotlib there is one row for each architecture and estimator.
+
+    Parameters
+    ----------
+    atlas
+        Architecture to estimator to NADs; all of one image shape. An estimator may be missing for an architecture:
+        the figure then says so.
+    indices
+        Which NADs, counted from 0. By default the first ones and a selection up to the last.
+    title
+        Above the figure.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError
+        If the atlas is not a dict of dicts of NADs.
+    ValueError
+        If it is empty, image shapes differ, NADs are in colour, an index is out of range or occurs twice, or
+        eigenvalues are not finite or do not have a positive sum.
+    """
+    _check_backend(backend)
+    sets = {
+        (architecture, estimator): nads
+        for architecture, by_estimator in _mapping(atlas, "the atlas").items()
+        for estimator, nads in _mapping(by_estimator, f"the atlas of {architecture!r}").items()
+    }
+    vectors = {name: _nad_vectors(nads, ", ".join(name)) for name, nads in sets.items()}
+    shapes = {array.shape[1:] for array in vectors.values()}
+    if len(shapes) > 1:
+        raise ValueError(f"got NADs of different image shapes, {sorted(shapes)}; expected one shape")
+    count = min(len(array) for array in vectors.values())
+    chosen = _indices(indices, count, _default_indices(count, 12 if backend == "plotly" else 5))
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"got indices {chosen}; expected each of them once")
+    plates = []
+    for name, nads in sets.items():
+        eigenvalues = _vector(nads.eigenvalues, f"the eigenvalues of {', '.join(name)}")
+        if not np.isfinite(eigenvalues).all() or eigenvalues.sum() <= 0 or len(eigenvalues) <= max(chosen):
+            raise ValueError(
+                f"got {len(eigenvalues)} eigenvalues of {', '.join(name)} that sum to {eigenvalues.sum():g}; expected "
+                "one for each NAD, finite and with a positive sum"
+            )
+        images = np.stack([_direction(vectors[name][index], f"NAD {index} of {', '.join(name)}") for index in chosen])
+        plates.append(_Plate(*name, images, eigenvalues[chosen] / eigenvalues.sum()))
+    if alt is None:
+        first = ", ".join(f"{plate.name} {_percent(plate.shares[0])}" for plate in plates)
+        alt = (
+            f"{title or 'An atlas of NADs'}, in pixels and in Fourier energy, for indices {chosen[0]} to {chosen[-1]}. "
+        )
+        alt += f"Eigenvalue of NAD {chosen[0]} as a share of the trace: {first}."
+    if backend == "plotly":
+        return _atlas_plotly(plates, chosen, title, alt)
+    columns, cells, headings = len(chosen), {}, {}
+    for row, plate in enumerate(plates):
+        for column, (index, image, share) in enumerate(zip(chosen, plate.images, plate.shares, strict=True)):
+            cells[row, column], cells[row, columns + column] = ("pixels", image), ("energy", image)
+            headings[row, column] = f"{index}: {_percent(share)}"
+            headings[row, columns + column] = f"{index}: energy"
+    names = [f"{plate.architecture}\n{plate.estimator}" for plate in plates]
+    return _grid_matplotlib(cells, headings, names, (len(plates), 2 * columns), title, alt)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%".replace("-", "−")
+
+
+def _atlas_plotly(plates: list[_Plate], indices: list[int], title: str | None, alt: str) -> go.Figure:
+    """One plane for each architecture, with the indices from left to right and the estimators from top to bottom.
+
+    The figure looks at it through a window of the size of one image. The choice of the architecture makes a plane
+    visible, that of the estimator moves the window down and that of the index moves it to the right: no control
+    touches what another one has set.
+    """
+    architectures = list(dict.fromkeys(plate.architecture for plate in plates))
+    estimators = list(dict.fromkeys(plate.estimator for plate in plates))
+    height, width = plates[0].images.shape[1:]
+    starts = {"pixels": (0, 0), "energy": (-(height // 2), -(width // 2))}
+    figure = make_subplots(
+        2,
+        2,
+        specs=[[{"colspan": 2}, None], [{}, {}]],
+        row_heights=[0.2, 0.8],
+        vertical_spacing=0.1,
+        horizontal_spacing=0.06,
+        subplot_titles=("", "pixels", "Fourier energy"),
+    )
+    spread = 4  # captions stand this many windows apart, for those that are wider than a narrow window
+    groups = []
+    for architecture in architectures:
+        captions: list[str] = []
+        for row, estimator in enumerate(estimators):
+            plate = next((p for p in plates if (p.architecture, p.estimator) == (architecture, estimator)), None)
+            if plate is None:
+                captions += [f"{architecture}, {estimator}<br>is not in this atlas"] * len(indices)
+                continue
+            energies = [_energy(image) for image in plate.images]
+            strips = {
+                "pixels": np.hstack([image * (127 / np.abs(image).max()) for image in plate.images]),
+                "energy": np.hstack([energy * (255 / energy.max()) for energy in energies]),
+            }
+            for column, (kind, strip) in enumerate(strips.items(), start=1):
+                trace = go.Heatmap(
+                    z=strip.round().astype(np.int8 if kind == "pixels" else np.uint8),
+                    y0=starts[kind][0] + row * height,
+                    x0=starts[kind][1],
+                    coloraxis="coloraxis" if kind == "pixels" else "coloraxis2",
+                    hoverinfo="skip",
+                    visible=architecture == architectures[0],
+                )
+                figure.add_trace(trace, 2, column)
+                groups.append(architecture)
+            captions += [
+                f"{plate.name}, NAD {index}<br>eigenvalue {_percent(share)} of the trace<br>peak energy "
+                f"{_percent(energy.max())}"
+                for index, share, energy in zip(indices, plate.shares, energies, strict=True)
+            ]
+        columns, rows = np.meshgrid(np.arange(len(indices)), np.arange(len(estimators)))
+        text = go.Scatter(
+            x=columns.ravel() * spread,
+            y=rows.ravel() * spread,
+            text=captions,
+            mode="text",
+            textposition="middle right",
+            cliponaxis=True,
+            hoverinfo="skip",
+            showlegend=False,
+            visible=architecture == architectures[0],
+        )
+        figure.add_trace(text, 1, 1)
+        groups.append(architecture)
+
+    figure.update_xaxes(visible=False, range=[0, 1], row=1, col=1)
+    figure.update_yaxes(visible=False, range=[0.5, -0.5], row=1, col=1)
+    for column, frequency in enumerate((False, True), start=1):
+        _square_cells(figure, 2, column, plates[0].images[0], frequency)
+    for axes, size, count in (
+        (figure.update_xaxes, width, len(indices)),
+        (figure.update_yaxes, height, len(estimators)),
+    ):
+        ticks = sorted({-(size // 4), 0, size // 4})
+        places = [tick + size * number for number in range(count) for tick in ticks]
+        axes(tickvals=places, ticktext=[f"{tick}".replace("-", "−") for tick in ticks] * count, row=2, col=2)
+    figure.update_xaxes(title="frequency j", row=2, col=2)
+    figure.update_yaxes(title="frequency i", side="right", row=2, col=2)
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(fixedrange=True)
+
+    pixel_axes, energy_axes = ((figure.get_subplot(2, column)) for column in (1, 2))
+    window = [(axis.plotly_name, tuple(axis.range)) for pair in (pixel_axes, energy_axes) for axis in pair]
+    caption_window = [(axis.plotly_name, tuple(axis.range)) for axis in figure.get_subplot(1, 1)]
+
+    def moved(letter: str, number: int, size: int) -> dict[str, Any]:
+        shifts = [(name, ends, number * size) for name, ends in window]
+        shifts += [(name, ends, number * spread) for name, ends in caption_window]
+        return {f"{name}.range": [end + by for end in ends] for name, ends, by in shifts if name.startswith(letter)}
+
+    steps = [
+        {"label": f"{index}", "method": "relayout", "args": [moved("x", number, width)]}
+        for number, index in enumerate(indices)
+    ]
+    architecture_buttons = [
+        {"label": architecture, "method": "restyle", "args": [{"visible": [group == architecture for group in groups]}]}
+        for architecture in architectures
+    ]
+    estimator_buttons = [
+        {"label": estimator, "method": "relayout", "args": [moved("y", number, height)]}
+        for number, estimator in enumerate(estimators)
+    ]
+    menus = [buttons for buttons in (architecture_buttons, estimator_buttons) if len(buttons) > 1]
+    top = 24 + (20 * (_wrap(title).count("<br>") + 1) if title else 0) + (40 if menus else 0)
+    bottom = 190 if len(steps) > 1 else 90
+    left, right = (axes.xaxis.domain for axes in (pixel_axes, energy_axes))
+    pixel_bar = _colour_bar(left, y=-0.18, tickvals=[-127, 0, 127], ticktext=["−max", "0", "max"])
+    energy_bar = _colour_bar(right, y=-0.18, tickvals=[0, 255], ticktext=["0", "peak"])
+    figure.update_layout(
+        updatemenus=[_dropdown(buttons, x) for x, buttons in enumerate(menus)],
+        sliders=[_slider(steps, "NAD ", -0.3)] if len(steps) > 1 else [],
+        coloraxis={"colorscale": DIVERGING, "cmin": -127, "cmax": 127, "colorbar": pixel_bar},
+        coloraxis2={"colorscale": SEQUENTIAL, "cmin": 0, "cmax": 255, "colorbar": energy_bar},
+    )
+    margin = {"l": 12, "r": 12, "t": top, "b": bottom}
+    return _finish(figure, title, alt, height=300 + top + bottom, margin=margin)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Spectra, convergence and accuracies
 # ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -711,6 +951,138 @@ def plot_spectra(
     figure.update_yaxes(type="log", title="eigenvalue", exponentformat="power", dtick=1)
     legend = {"y": -0.2, "yanchor": "top"}
     return _finish(figure, title, alt, height=420, showlegend=len(curves) > 1, legend=legend)
+
+
+def plot_convergence(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    title: str | None = None,
+    xlabel: str = "number of networks",
+    ylabel: str = "overlap",
+    reference_lines: Mapping[str, float] | None = None,
+    *,
+    y_range: tuple[float, float] | None = (0.0, 1.0),
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw how a quantity changes with the number of networks (logarithmic), with dashed lines for known values.
+
+    Parameters
+    ----------
+    curves
+        Label to (numbers, values), two vectors of one length; numbers are positive. NaN values are left out.
+    title
+        Above the figure.
+    xlabel, ylabel
+        Of the axes.
+    reference_lines
+        Label to value, for instance the chance level and the ceiling.
+    y_range
+        Ends of the vertical axis, which hold every value. None takes them from the values.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError
+        If ``curves`` or ``reference_lines`` is not a dict, or a curve is not a pair.
+    ValueError
+        If there is no curve, lengths differ, a number is not positive, a curve has no finite value, a value is infinite
+        or lies outside ``y_range``.
+    """
+    _check_backend(backend)
+    drawn = {label: _curve_points(label, curve) for label, curve in _mapping(curves, "curves").items()}
+    lines: dict[str, float] = {}
+    for label, value in (_mapping(reference_lines, "reference_lines") if reference_lines else {}).items():
+        lines[label] = float(value)
+        if not math.isfinite(lines[label]):
+            raise ValueError(f"got reference line {label!r} = {value}; expected a finite number")
+    values = np.concatenate([*(y for _, y in drawn.values()), list(lines.values())])
+    low, high = (float(values.min()), float(values.max())) if y_range is None else map(float, y_range)
+    if y_range is None and low == high:
+        low, high = low - 0.5, high + 0.5
+    if not low < high:
+        raise ValueError(f"got y_range={y_range}; expected (low, high) with low < high")
+    if values.min() < low or values.max() > high:
+        outside = values[(values < low) | (values > high)][0]
+        raise ValueError(f"got {outside:g}, outside of y_range={y_range}; give a wider one, or None to fit the values")
+    if alt is None:
+        parts = [
+            f"{label} goes from {y[0]:.2g} at {x[0]:g} to {y[-1]:.2g} at {x[-1]:g}" for label, (x, y) in drawn.items()
+        ]
+        alt = f"{title or ylabel.capitalize()} against the {xlabel}, on a logarithmic axis: {'; '.join(parts)}."
+        if lines:
+            alt += f" Dashed lines: {', '.join(f'{label} at {value:.3g}' for label, value in lines.items())}."
+    # Room for whole markers below, and for the name of a line above.
+    limits = (low - 0.03 * (high - low), high + 0.09 * (high - low))
+    names = {label: f"{label} {value:.3g}".replace("-", "−") for label, value in lines.items()}
+    # Curves mostly rise. So names of low lines stand on the right and those of high lines on the left.
+    on_right = {label: value < (low + high) / 2 for label, value in lines.items()}
+    markers = ["circle", "square", "diamond", "cross", "x"] if backend == "plotly" else ["o", "s", "D", "P", "X"]
+    if backend == "matplotlib":
+        figure = _static(title, alt, (6.4, 3.8))
+        axes = figure.subplots()
+        for number, (label, (x, y)) in enumerate(drawn.items()):
+            axes.plot(x, y, label=label, color=_colour(label, number), marker=markers[number % len(markers)], ms=5)
+        for label, value in lines.items():
+            axes.axhline(value, color="#606060", linestyle="--", linewidth=1)
+            place, side = (0.99, "right") if on_right[label] else (0.01, "left")
+            name = axes.text(place, value, names[label], ha=side, va="bottom", fontsize=9)
+            name.set_transform(axes.get_yaxis_transform())
+        axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, ylim=limits)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        if len(drawn) > 1:
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=9, frameon=False)
+        return figure
+    figure = go.Figure()
+    for number, (label, (x, y)) in enumerate(drawn.items()):
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=y,
+                mode="lines+markers",
+                name=label,
+                line={"color": _colour(label, number), "width": 2},
+                marker={"size": 8, "symbol": markers[number % len(markers)]},
+                hovertemplate=f"{xlabel} %{{x}}<br>{ylabel} %{{y:.3f}}",
+            )
+        )
+    for label, value in lines.items():
+        figure.add_hline(
+            value,
+            line={"color": "rgba(128, 128, 128, 0.9)", "width": 1.5, "dash": "dash"},
+            annotation={"text": names[label], "showarrow": False},
+            annotation_position="top right" if on_right[label] else "top left",
+        )
+    smallest, largest = (end(float(end(x)) for x, _ in drawn.values()) for end in (min, max))
+    decades = math.log10(largest / smallest)
+    figure.update_xaxes(
+        type="log", title=xlabel, dtick=1 if decades > 2.5 else "D2", tickformat=",~r", minor={"ticks": ""}
+    )
+    figure.update_yaxes(title=ylabel, range=limits, zeroline=False)
+    legend = {"y": -0.22, "yanchor": "top"}
+    return _finish(figure, title, alt, height=420, showlegend=len(drawn) > 1, legend=legend, hovermode="closest")
+
+
+def _curve_points(label: str, curve: Any) -> tuple[Array, Array]:
+    """Read a curve as numbers in rising order and finite values."""
+    if not isinstance(curve, tuple | list) or len(curve) != 2:
+        raise TypeError(f"got a curve {label!r} of type {type(curve).__name__}; expected a pair (numbers, values)")
+    x = _vector(curve[0], f"the numbers of {label!r}")
+    y = _vector(curve[1], f"the values of {label!r}", len(x), "number")
+    if not (np.isfinite(x).all() and (x > 0).all()):
+        raise ValueError(f"got numbers of {label!r} that are zero, negative or not finite; expected positive numbers")
+    known = ~np.isnan(y)
+    if not known.any() or np.isinf(y).any():
+        raise ValueError(f"got values of {label!r} that are infinite, or all NaN; expected finite numbers")
+    order = np.argsort(x[known], kind="stable")
+    return x[known][order], y[known][order]
 
 
 def plot_accuracy_map(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,5 +13,6 @@ __all__ = ["progress_bar"]
 
 def progress_bar(iterable: Iterable[Any] | None, show: bool, **options: Any) -> tqdm[Any]:
     """``tqdm.auto.tqdm``, unless ``show`` is false or the environment variable ``TQDM_DISABLE`` is set."""
-    # An explicit disable=False would overrule the environment variable.
-    return tqdm(iterable, **options) if show else tqdm(iterable, disable=True, **options)
+    # tqdm's notebook version shows an empty bar where only the environment disables it.
+    hidden = not show or os.environ.get("TQDM_DISABLE", "") not in ("", "0")
+    return tqdm(iterable, disable=hidden, **options)

@@ -31,12 +31,18 @@ def solution_alignment(covariance, v):
     return v @ covariance @ v
 
 
+def solution_averaged_covariance(jacobian, variance):
+    return variance * jacobian.T @ jacobian
+
+
 ANGLE = math.pi / 4
 SOLUTIONS = {
     "01-1": float(norm.cdf(math.cos(ANGLE) / (3 * math.sin(ANGLE)))),
     "01-2": solution_sample,
     "04-1": 1 / (3 * 32 * 32),
     "04-2": solution_alignment,
+    "04-3": (0.5, 0.5),
+    "04-4": solution_averaged_covariance,
 }
 
 
@@ -85,6 +91,22 @@ WRONG = [
     ("04-2", lambda c, v: (c @ v).norm() / v.norm(), "‖Cv‖"),
     ("04-2", lambda c, v: (v @ c @ v).sqrt() / v.norm(), "square root"),
     ("04-2", lambda c, v: c.trace(), "Hint"),
+    ("04-3", (1, 0), "x_1 wins"),
+    ("04-3", (0, 1), "x_2 wins"),
+    ("04-3", (1, 1), "one side"),
+    ("04-3", (0, 0), "equal"),
+    ("04-3", (0.5, 0), "alike"),
+    ("04-3", (-0.5, -0.5), "sign"),
+    ("04-3", (0.502, 0.5), "Hint"),  # off by twice the tolerance
+    ("04-4", lambda J, variance: variance * J @ J.T, "(k, k)"),
+    ("04-4", lambda J, variance: J @ J.T, "order"),
+    ("04-4", lambda J, variance: J.T @ J, "missing"),
+    ("04-4", lambda J, variance: variance * J.T @ J / len(J), "divided by k"),
+    ("04-4", lambda J, variance: J.T @ J / len(J), "divided by k, and"),
+    ("04-4", lambda J, variance: variance**2 * J.T @ J, "squared"),
+    ("04-4", lambda J, variance: variance**0.5 * J.T @ J, "standard deviation"),
+    ("04-4", lambda J, variance: variance * J.T @ J + 1e-3, "Hint"),
+    ("04-4", lambda J, variance: torch.full((J.shape[1],) * 2, torch.nan), "Hint"),
 ]
 
 
@@ -117,7 +139,7 @@ def test_blank_stub_gets_the_first_hint_again_and_again(exercise, blank):
     assert not check(exercise, blank)
 
 
-@pytest.mark.parametrize("exercise", ["01-2", "04-2"])
+@pytest.mark.parametrize("exercise", ["01-2", "04-2", "04-4"])
 @pytest.mark.parametrize("returned", [None, ...])
 def test_blank_function_stub_is_not_correct(exercise, returned):
     verdict = check(exercise, lambda *arguments: returned)
@@ -176,6 +198,63 @@ def test_wrong_kind_of_alignment_gets_a_message(answer):
     verdict = check("04-2", answer)
     assert not verdict
     assert "xpected" in verdict.message or "raised" in verdict.message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [[0.5, 0.5], torch.tensor([0.5, 0.5]), np.array([0.5, 0.5]), (Fraction(1, 2), np.float32(0.5)), torch.ones(2) / 2],
+)
+def test_any_kind_of_vector_is_read(answer):
+    assert check("04-3", answer)
+
+
+def test_a_vector_that_requires_gradients_is_read():
+    assert check("04-3", torch.full((2,), 0.5, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        0.5,
+        (0.5,),
+        (0.5, 0.5, 0.5),
+        "ab",
+        (0.5, "a"),
+        {0.5},
+        torch.tensor(0.5),
+        torch.full((1, 2), 0.5),
+        (0.5, math.nan),
+    ],
+)
+def test_wrong_kind_of_vector_says_what_is_expected_and_costs_no_hint(answer):
+    verdict = check("04-3", answer)
+    assert not verdict
+    assert "Expected" in verdict.message
+    assert "Hint 1" in check("04-3", (3, 3)).message
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        (0.5, "Expected a function"),
+        (lambda J: J, "raised TypeError"),
+        (lambda J, variance: J @ torch.ones(7, 7), "raised RuntimeError"),
+        (lambda J, variance: variance * J.sum(0), "shape"),
+        (lambda J, variance: J, "shape"),
+        (lambda J, variance: 1.0, "a tensor"),
+        (lambda J, variance: (J.T @ J) * 1j, "real"),
+    ],
+)
+def test_wrong_kind_of_averaged_covariance_gets_a_message(answer, word):
+    verdict = check("04-4", answer)
+    assert not verdict
+    assert word in verdict.message
+    assert "Hint" not in verdict.message
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor.numpy, torch.Tensor.float, torch.Tensor.requires_grad_])
+def test_averaged_covariance_may_be_of_any_kind(kind):
+    assert check("04-4", lambda J, variance: kind(solution_averaged_covariance(J, variance)))
 
 
 def test_answer_functions_cannot_change_the_case_under_test():

@@ -1,7 +1,9 @@
 """The figure builders: what is drawn equals what was given, controls change what is shown, bad input is refused."""
 
+import itertools
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +20,8 @@ from nadtools.figures import (
     StaticFigure,
     plot_accuracy_map,
     plot_alignment,
+    plot_atlas,
+    plot_convergence,
     plot_direction,
     plot_directions,
     plot_history,
@@ -37,7 +41,8 @@ def make_nads(shape=SHAPE, reverse=False, stderr=True):
     count = len(vectors)
     eigenvalues = torch.logspace(-1, -4, count, dtype=torch.float64)
     error = eigenvalues / 20 if stderr else torch.full_like(eigenvalues, torch.nan)
-    return NADs(vectors.flip(0) if reverse else vectors, eigenvalues, error)
+    overlap = torch.ones_like(eigenvalues)
+    return NADs(vectors.flip(0) if reverse else vectors, eigenvalues, error, overlap)
 
 
 def make_result(final=0.8, epochs=5, unmeasured=False):
@@ -66,6 +71,17 @@ ALPHA = np.logspace(-5, -1, 8)
 ACCURACY = np.array([0.5, 0.52, 0.51, 0.6, 0.7, 0.8, 0.95, 1.0])
 LABELS = [f"atom {k}" for k in range(8)]
 
+ATLAS = {
+    "lenet": {"secant": make_nads(), "gradient": make_nads(reverse=True)},
+    "resnet18": {"secant": make_nads(stderr=False), "gradient": make_nads()},
+    "vgg11": {"gradient": make_nads(reverse=True)},
+}
+CURVES = {
+    "both averages": ([1, 4, 16, 100], [0.2, 0.6, 0.8, 0.95]),
+    "plain": (torch.tensor([100, 1, 10]), np.array([0.5, 0.1, math.nan])),
+}
+REFERENCES = {"chance": 0.05, "ceiling": 0.97}
+
 # Every builder, with arguments that work.
 BUILDERS = {
     "direction": lambda **o: plot_direction(V, **o),
@@ -75,6 +91,8 @@ BUILDERS = {
     "nads": lambda **o: plot_nads(make_nads(), **o),
     "nads, reference": lambda **o: plot_nads(make_nads(), reference=make_nads(reverse=True), **o),
     "spectra": lambda **o: plot_spectra({"lenet": make_nads(), "flat": np.ones(9)}, **o),
+    "atlas": lambda **o: plot_atlas(ATLAS, **o),
+    "convergence": lambda **o: plot_convergence(CURVES, reference_lines=REFERENCES, **o),
     "map": lambda **o: plot_accuracy_map(FREQUENCIES, ACCURACIES, **o),
     "maps": lambda **o: plot_accuracy_map(FREQUENCIES, {"lenet": ACCURACIES, "mlp": ACCURACIES[::-1]}, **o),
     "alignment": lambda **o: plot_alignment(ALPHA, ACCURACY, LABELS, ["x", "y"] * 4, **o),
@@ -302,6 +320,252 @@ def test_thirty_frames_with_a_reference_stay_below_a_megabyte():
 def test_nads_refuses(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+class AtlasReader:
+    """Applies what the atlas's controls say, as Plotly does, and reads what then stands in the windows."""
+
+    def __init__(self, figure):
+        self.figure = figure
+        self.menus = [{b.label: b for b in menu.buttons} for menu in figure.layout.updatemenus]
+        self.steps = {step.label: step for slider in figure.layout.sliders for step in slider.steps}
+
+    def use(self, control):
+        changes = control.args[0]
+        if control.method == "restyle":
+            assert set(changes) == {"visible"}
+            for trace, flag in zip(self.figure.data, changes["visible"], strict=True):
+                trace.visible = flag
+            return {"visible"}
+        assert control.method == "relayout"
+        for name, value in changes.items():
+            axis, attribute = name.split(".")
+            self.figure.layout[axis][attribute] = value
+        return set(changes)
+
+    def window(self, column):
+        """The part of the only visible image that lies between the ends of its axes; None if there is none."""
+        x, y = self.figure.get_subplot(2, column)
+        found = []
+        for trace in self.figure.data:
+            if trace.type == "heatmap" and trace.visible and trace.xaxis == x.plotly_name.replace("axis", ""):
+                (height, width), x0, y0 = trace.z.shape, trace.x0, trace.y0
+                columns = (np.arange(width) + x0 > x.range[0]) & (np.arange(width) + x0 < x.range[1])
+                rows = (np.arange(height) + y0 > y.range[1]) & (np.arange(height) + y0 < y.range[0])
+                if columns.any() and rows.any():
+                    found.append(trace.z[rows][:, columns].astype(float))
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    def caption(self):
+        x, y = self.figure.get_subplot(1, 1)
+        (trace,) = (t for t in self.figure.data if t.type == "scatter" and t.visible)
+        (caption,) = (
+            text
+            for place, row, text in zip(trace.x, trace.y, trace.text, strict=True)
+            if x.range[0] <= place < x.range[1] and y.range[1] < row < y.range[0]
+        )
+        return caption
+
+
+def assert_shows(reader, nads, index):
+    pixels, energy = nads.vectors[index].numpy(), fourier_energy(nads.vectors[index]).numpy()
+    # Half a step of 127, and of 255.
+    np.testing.assert_allclose(reader.window(1) / 127, pixels / np.abs(pixels).max(), atol=0.5 / 127 + 1e-6)
+    np.testing.assert_allclose(reader.window(2) / 255, energy / energy.max(), atol=0.5 / 255 + 1e-6)
+
+
+def test_atlas_shows_what_its_three_controls_say_in_every_combination():
+    reader = AtlasReader(plot_atlas(ATLAS, [0, 3, 20, 63]))
+    architectures, estimators = reader.menus
+    assert list(architectures) == list(ATLAS)
+    assert list(estimators) == ["secant", "gradient"]
+    assert list(reader.steps) == ["0", "3", "20", "63"]
+    assert_shows(reader, ATLAS["lenet"]["secant"], 0)
+    combinations = list(itertools.product(architectures, estimators, reader.steps))
+    for number in np.random.default_rng(0).permutation(len(combinations)):
+        architecture, estimator, label = combinations[number]
+        # The order in which the controls are used does not matter, since no two of them touch the same thing.
+        touched = [
+            reader.use(control) for control in (reader.steps[label], architectures[architecture], estimators[estimator])
+        ]
+        assert sum(map(len, touched)) == len(set.union(*touched))
+        caption, nads = reader.caption(), ATLAS[architecture].get(estimator)
+        assert caption.startswith(f"{architecture}, {estimator}")
+        if nads is None:
+            assert reader.window(1) is reader.window(2) is None
+            assert "not in this atlas" in caption
+            continue
+        index = int(label)
+        assert_shows(reader, nads, index)
+        shown, peak = re.search(f"NAD {label}<br>eigenvalue (.*)% of the trace<br>peak energy (.*)%", caption).groups()
+        share = float(nads.eigenvalues[index] / nads.eigenvalues.sum())
+        assert float(shown) == pytest.approx(100 * share, rel=5e-3)
+        assert float(peak) == pytest.approx(100 * float(fourier_energy(nads.vectors[index]).max()), rel=5e-3)
+
+
+def test_atlas_windows_have_the_right_frequencies():
+    figure = plot_atlas({"a": {"secant": make_nads((4, 8)), "mixed": make_nads((4, 8))}}, [0, 1])
+    x, y = figure.get_subplot(2, 2)
+    assert dict(zip(x.tickvals, x.ticktext, strict=True)) == {-2: "−2", 0: "0", 2: "2", 6: "−2", 8: "0", 10: "2"}
+    assert dict(zip(y.tickvals, y.ticktext, strict=True)) == {-1: "−1", 0: "0", 1: "1", 3: "−1", 4: "0", 5: "1"}
+    # Rows run downwards, in cells around whole numbers.
+    assert (tuple(x.range), tuple(y.range)) == ((-4.5, 3.5), (1.5, -2.5))
+
+
+@pytest.mark.parametrize(
+    ("atlas", "indices", "menus", "sliders"),
+    [
+        ({"lenet": ATLAS["lenet"]}, [0, 1], [["secant", "gradient"]], 1),
+        ({"vgg11": ATLAS["vgg11"], "other": ATLAS["vgg11"]}, [2], [["vgg11", "other"]], 0),
+        ({"vgg11": ATLAS["vgg11"]}, [2], [], 0),
+    ],
+)
+def test_atlas_has_no_control_without_a_choice(atlas, indices, menus, sliders):
+    figure = plot_atlas(atlas, indices)
+    assert [[button.label for button in menu.buttons] for menu in figure.layout.updatemenus] == menus
+    assert len(figure.layout.sliders) == sliders
+
+
+def test_atlas_of_eight_sets_is_small():
+    vectors = torch.stack([random_direction((32, 32), k) for k in range(12)])
+    nads = SimpleNamespace(vectors=vectors, eigenvalues=torch.linspace(1, 0.1, 12))
+    atlas = {name: {"secant": nads, "gradient": nads} for name in "abcd"}
+    figure = plot_atlas(atlas)
+    assert len(figure.layout.sliders[0].steps) == 12
+    assert {trace.z.dtype for trace in figure.select_traces({"type": "heatmap"})} == {np.dtype("i1"), np.dtype("u1")}
+    # 8 sets of 12 pairs of 1024 bytes are 262 kB in base64.
+    assert len(plotly.io.to_html(figure, include_plotlyjs=False, full_html=False)) < 400_000
+
+
+def test_atlas_in_matplotlib_has_a_row_for_each_set():
+    figure = plot_atlas(ATLAS, [0, 7], backend="matplotlib")
+    drawn = np.array([axes.images[0].get_array() for axes in figure.axes]).reshape(5, 4, 8, 8)
+    sets = [nads for by_estimator in ATLAS.values() for nads in by_estimator.values()]
+    for row, nads in zip(drawn, sets, strict=True):
+        np.testing.assert_allclose(row[:2], nads.vectors[[0, 7]])
+        np.testing.assert_allclose(row[2:], fourier_energy(nads.vectors[[0, 7]]), atol=1e-7)
+    assert [axes.get_ylabel() for axes in figure.axes[::4]][-1] == "vgg11\ngradient"
+    share = float(sets[0].eigenvalues[7] / sets[0].eigenvalues.sum())
+    assert figure.axes[1].get_title() == f"7: {100 * share:.3g}%"
+
+
+def test_atlas_alt_text_says_how_much_the_first_nads_hold():
+    alt = plot_atlas(ATLAS, [0, 7]).layout.meta["alt"]
+    nads = ATLAS["vgg11"]["gradient"]
+    assert f"vgg11, gradient {100 * float(nads.eigenvalues[0] / nads.eigenvalues.sum()):.3g}%" in alt
+    assert "indices 0 to 7" in alt
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: plot_atlas({}), ValueError, "empty"),
+        (lambda: plot_atlas({"lenet": {}}), ValueError, "empty dict of the atlas of 'lenet'"),
+        (lambda: plot_atlas([make_nads()]), TypeError, "dict"),
+        (lambda: plot_atlas({"lenet": make_nads()}), TypeError, "the atlas of 'lenet'"),
+        (lambda: plot_atlas({"lenet": {"secant": torch.eye(4)}}), TypeError, "lenet, secant.*expected NADs"),
+        (lambda: plot_atlas(ATLAS, [64]), ValueError, "from 0 to 63"),
+        (lambda: plot_atlas(ATLAS, []), ValueError, "at least one"),
+        (lambda: plot_atlas(ATLAS, [1, 1]), ValueError, "each of them once"),
+        (
+            lambda: plot_atlas({"a": {"x": make_nads()}, "b": {"x": make_nads((4, 4))}}),
+            ValueError,
+            "different image shapes",
+        ),
+        (
+            lambda: plot_atlas({"a": {"x": SimpleNamespace(vectors=V[None], eigenvalues=torch.zeros(1))}}),
+            ValueError,
+            "eigenvalues of a, x that sum to 0",
+        ),
+        (
+            lambda: plot_atlas({"a": {"x": SimpleNamespace(vectors=V[None], eigenvalues=torch.tensor([math.nan]))}}),
+            ValueError,
+            "sum to nan",
+        ),
+    ],
+)
+def test_atlas_refuses(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_convergence_draws_curves_in_order_and_reference_lines():
+    figure = plot_convergence(CURVES, reference_lines=REFERENCES)
+    first, second = figure.data
+    np.testing.assert_array_equal(first.x, [1, 4, 16, 100])
+    np.testing.assert_allclose(first.y, [0.2, 0.6, 0.8, 0.95])
+    np.testing.assert_array_equal(second.x, [1, 100])  # sorted, without the value that is missing
+    np.testing.assert_allclose(second.y, [0.1, 0.5])
+    assert figure.layout.xaxis.type == "log"
+    low, high = figure.layout.yaxis.range
+    assert -0.1 < low < 0
+    assert 1 < high < 1.1
+    assert [(line.y0, line.y1, line.line.dash) for line in figure.layout.shapes] == [
+        (0.05, 0.05, "dash"),
+        (0.97, 0.97, "dash"),
+    ]
+    # Plotly wants the place of an annotation on a logarithmic axis as a logarithm; the vertical one is linear.
+    assert [(note.text, note.y) for note in figure.layout.annotations] == [
+        ("chance 0.05", 0.05),
+        ("ceiling 0.97", 0.97),
+    ]
+    assert [note.xanchor for note in figure.layout.annotations] == ["right", "left"]
+    alt = figure.layout.meta["alt"]
+    assert "plain goes from 0.1 at 1 to 0.5 at 100" in alt
+    assert "ceiling at 0.97" in alt
+
+
+def test_convergence_in_matplotlib_draws_the_same():
+    axes = plot_convergence(CURVES, reference_lines=REFERENCES, backend="matplotlib").axes[0]
+    assert axes.get_xscale() == "log"
+    np.testing.assert_array_equal(axes.lines[1].get_xdata(), [1, 100])
+    assert [line.get_ydata()[0] for line in axes.lines[2:]] == [0.05, 0.97]
+    assert [line.get_linestyle() for line in axes.lines[2:]] == ["--", "--"]
+    assert [text.get_text() for text in axes.texts] == ["chance 0.05", "ceiling 0.97"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(CURVES)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_convergence_of_one_point_and_without_lines(backend):
+    figure = plot_convergence({"a": ([10], [0.5])}, backend=backend)
+    if backend == "plotly":
+        assert not figure.layout.shapes
+        assert figure.layout.showlegend is False
+    else:
+        assert figure.axes[0].get_legend() is None
+
+
+def test_convergence_takes_other_ranges_and_labels():
+    figure = plot_convergence({"a": ([1, 10], [3.0, 7.0])}, None, "seconds", "error", {"aim": -1.0}, y_range=None)
+    low, high = figure.layout.yaxis.range
+    assert -2 < low < -1
+    assert 7 < high < 8
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("seconds", "error")
+    assert figure.layout.annotations[0].text == "aim −1"
+    assert plot_convergence({"a": ([1, 2], [3, 3])}, y_range=None).layout.yaxis.range[0] < 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        (({},), {}, ValueError, "empty"),
+        (([1, 2],), {}, TypeError, "dict"),
+        (({"a": 3},), {}, TypeError, "pair .numbers, values."),
+        (({"a": ([1, 2], [0.1])},), {}, ValueError, "got 1 values in the values of 'a'; expected 2"),
+        (({"a": ([0, 2], [0.1, 0.2])},), {}, ValueError, "positive"),
+        (({"a": ([1, 2], [math.nan] * 2)},), {}, ValueError, "all NaN"),
+        (({"a": ([1, 2], [math.inf, 0])},), {}, ValueError, "infinite"),
+        (({"a": ([1, 2], [0.1, 1.5])},), {}, ValueError, "got 1.5, outside"),
+        (({"a": ([1, 2], [0.1, 0.5])},), {"reference_lines": {"x": -0.1}}, ValueError, "got -0.1, outside"),
+        (({"a": ([1, 2], [0.1, 0.5])},), {"reference_lines": {"x": math.nan}}, ValueError, "line 'x'"),
+        (({"a": ([1, 2], [0.1, 0.5])},), {"reference_lines": [0.1]}, TypeError, "reference_lines"),
+        (({"a": ([1, 2], [0.1, 0.5])},), {"y_range": (1, 0)}, ValueError, "low < high"),
+    ],
+)
+def test_convergence_refuses(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        plot_convergence(*arguments, **options)
 
 
 def test_spectra_draws_eigenvalues_and_bands():

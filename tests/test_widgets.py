@@ -8,8 +8,17 @@ import pytest
 import torch
 
 from nadtools import widgets
+from nadtools.architectures import available
 from nadtools.directions import fourier_atom
-from nadtools.widgets import DirectionExplorer, StaticNotice, direction_explorer, live_only
+from nadtools.estimation import estimate_nads
+from nadtools.widgets import (
+    DirectionExplorer,
+    NadsExplorer,
+    StaticNotice,
+    direction_explorer,
+    live_only,
+    nads_explorer,
+)
 
 
 def is_png(value):
@@ -170,6 +179,157 @@ def test_other_image_shapes():
     assert len(explorer.history) == 1
 
 
+@pytest.fixture
+def nads():
+    made = nads_explorer(device="cpu", shape=(16, 16))
+    made.num_networks.value = 2
+    yield made
+    made.stop()
+    assert made.wait(120)
+
+
+def multiple(explorer):
+    """The number that the explorer shows for α(v), as a multiple of the mean eigenvalue."""
+    return float(explorer.alignment.value.split(": ")[1].split(" ×")[0])
+
+
+def test_nads_explorer_offers_every_architecture_and_waits():
+    explorer = nads_explorer(device="cpu")
+    assert explorer.architecture.options == available()
+    assert set(explorer.estimator.options) == {"secant", "gradient", "mixed"}
+    assert explorer.index.max == 1023
+    assert explorer.nads is None
+    assert explorer.nads_image.layout.display == "none"
+    explorer.index.value, explorer.frequency_j.value = 5, 2  # nothing to look at yet
+    assert explorer.nads_image.value == explorer.spectrum_image.value == b""
+    assert explorer.alignment.value == ""
+    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
+
+
+def test_nads_explorer_computes_what_estimate_nads_does_and_shows_each_round(nads):
+    nads.num_networks.value = 6
+    progress, overlaps, disabled = [], [], []
+
+    def look(change):
+        progress.append(change["new"])
+        overlaps.append(nads.nads.metadata["num_networks"])
+        disabled.append((nads.compute_button.disabled, nads.num_networks.disabled, nads.stop_button.disabled))
+
+    nads.progress.observe(look, "value")
+    nads.compute_button.click()
+    assert nads.wait(120)
+    assert progress == overlaps == [1, 2, 4, 6]
+    assert set(disabled) == {(True, True, False)}
+    assert not nads.compute_button.disabled
+    expected = estimate_nads("lenet", 6, image_size=(16, 16), device="cpu", progress=False)
+    # Rounds and batch sizes change rounding only.
+    torch.testing.assert_close(
+        nads.nads.eigenvalues, expected.eigenvalues, rtol=1e-4, atol=1e-5 * expected.eigenvalues[0]
+    )
+    assert "Done: 6 networks" in nads.status.value
+    assert f"overlap by {float(expected.split_half_overlap[9]):.2f} on the first 10" in nads.status.value
+    assert is_png(nads.nads_image.value)
+    assert is_png(nads.spectrum_image.value)
+    atom = fourier_atom((16, 16), (nads.frequency_i.value, nads.frequency_j.value))
+    # Three digits are shown.
+    assert multiple(nads) == pytest.approx(expected.alignment(atom) / float(expected.eigenvalues.mean()), rel=6e-3)
+
+
+def test_nads_explorer_controls_change_what_they_should(nads):
+    nads.start()
+    assert nads.wait(120)
+    picture, spectrum, alignment = nads.nads_image.value, nads.spectrum_image.value, multiple(nads)
+    nads.index.value = 7
+    assert nads.nads_image.value != picture
+    assert nads.spectrum_image.value != spectrum
+    assert multiple(nads) == alignment
+    picture, spectrum = nads.nads_image.value, nads.spectrum_image.value
+    nads.frequency_i.value = nads.frequency_j.value = 0
+    # LeNet prefers low frequencies by far.
+    assert multiple(nads) > 3 * alignment
+    nads.frequency_i.value = -7
+    assert "(-7, 0)" in nads.alignment.value
+    assert (nads.nads_image.value, nads.spectrum_image.value) == (picture, spectrum)
+
+
+@pytest.mark.parametrize("estimator", ["gradient", "mixed"])
+def test_nads_explorer_uses_the_estimator(nads, estimator):
+    nads.estimator.value, nads.num_networks.value = estimator, 1
+    nads.start()
+    assert nads.wait(120)
+    assert (nads.nads.metadata["estimator"], nads.nads.metadata["num_networks"]) == (estimator, 1)
+    assert nads.status.value == "Done: 1 networks."
+
+
+def test_nads_explorer_of_logistic_regression_prefers_nothing(nads):
+    nads.architecture.value = "logreg"
+    nads.start()
+    assert nads.wait(120)
+    for frequency in (0, 4):
+        nads.frequency_i.value = frequency
+        assert multiple(nads) == pytest.approx(1, abs=1e-2)
+
+
+def test_nads_explorer_marks_the_index_in_the_spectrum():
+    made = estimate_nads("logreg", 2, image_size=(4, 4), device="cpu", progress=False)
+    axes = widgets._marked_spectrum(made, 3).axes[0]
+    line, point = axes.lines[-2:]
+    assert list(line.get_xdata()) == [4, 4]
+    assert (point.get_xdata()[0], point.get_ydata()[0]) == (4, made.eigenvalues[3])
+
+
+def test_nads_explorer_stops_after_the_round_and_computes_again(nads):
+    nads.num_networks.value = 50
+    nads.progress.observe(lambda change: change["new"] == 2 and nads.stop_button.click(), "value")
+    nads.compute_button.click()
+    nads.compute_button.click()  # a second press while it runs begins nothing
+    assert nads.wait(120)
+    assert "Stopped after 2 networks" in nads.status.value
+    assert nads.nads.metadata["num_networks"] == 2
+    assert nads.stop_button.disabled
+    nads.num_networks.value = 1
+    nads.start()
+    assert nads.wait(120)
+    assert "Done: 1" in nads.status.value
+
+
+def test_nads_explorer_shows_errors_and_no_stale_picture(nads, monkeypatch):
+    nads.start()
+    assert nads.wait(120)
+
+    def fail(*args, **kwargs):
+        raise ValueError("the output is <constant>")
+
+    monkeypatch.setattr(widgets, "estimate_nads", fail)
+    nads.start()
+    assert nads.wait(120)
+    assert "ValueError: the output is &lt;constant&gt;" in nads.status.value
+    assert nads.nads is None
+    assert nads.nads_image.layout.display == "none"
+    assert not nads.compute_button.disabled
+
+
+def test_nads_explorer_says_when_images_are_too_small():
+    explorer = nads_explorer(device="cpu", shape=(4, 4))
+    explorer.start()
+    assert explorer.wait(120)
+    assert "The estimate failed: ValueError" in explorer.status.value
+
+
+def test_nads_explorer_leaves_nothing_behind(nads, tmp_path, monkeypatch):
+    monkeypatch.setattr(widgets.tempfile, "tempdir", str(tmp_path))
+    nads.start()
+    assert nads.wait(120)
+    assert "Done" in nads.status.value
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [{"shape": (0, 4)}, {"seed": -1}, {"device": "no such device"}])
+def test_nads_explorer_refuses_bad_arguments_at_once(arguments):
+    with pytest.raises(ValueError, match="got "):
+        nads_explorer(**arguments)
+
+
 def test_static_build_shows_how_to_run_it_live(monkeypatch):
     monkeypatch.setenv("NADTOOLS_STATIC", "1")
     notice = direction_explorer()
@@ -179,6 +339,9 @@ def test_static_build_shows_how_to_run_it_live(monkeypatch):
     assert "kernel" in repr(notice)
     monkeypatch.setenv("NADTOOLS_STATIC", "0")
     assert isinstance(direction_explorer(num_samples=2), DirectionExplorer)
+    assert isinstance(nads_explorer(), NadsExplorer)
+    monkeypatch.setenv("NADTOOLS_STATIC", "1")
+    assert "nads_explorer()" in nads_explorer()._repr_html_()
 
 
 def test_live_only_serves_other_explorers(monkeypatch):

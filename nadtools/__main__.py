@@ -1,0 +1,123 @@
+"""The command line: ``python -m nadtools run EXPERIMENT ...`` and ``python -m nadtools list``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, get_args
+
+import torch
+
+from nadtools import experiments
+
+__all__ = ["main"]
+
+_RESERVED = ("command", "name", "scale", "seed", "device", "num_jobs", "results_dir")
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, made an exception so that the work in hand is saved as it is after Ctrl-C."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    0: done; 1: it failed, for instance because the disk is full; 2: wrong usage; 130 and 143: interrupted by Ctrl-C or
+    SIGTERM.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = vars(_parser().parse_args(given))
+    if options["command"] == "list":
+        return _list(options["results_dir"])
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _run(options)
+    except KeyboardInterrupt as interruption:
+        command = shlex.join(["python", "-m", "nadtools", *given])
+        print(f"\nInterrupted. The same command goes on from here: {command}", file=sys.stderr)
+        return 128 + (signal.SIGTERM if isinstance(interruption, _Terminated) else signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise _Terminated
+
+
+def _run(options: dict[str, Any]) -> int:
+    selectors = {key: value for key, value in options.items() if key not in _RESERVED}
+    try:
+        path = experiments.run(
+            options["name"],
+            scale=options["scale"],
+            seed=options["seed"],
+            device=options["device"],
+            num_jobs=options["num_jobs"],
+            results_dir=options["results_dir"],
+            **selectors,
+        )
+    except ValueError as error:
+        print(f"python -m nadtools: {error}", file=sys.stderr)
+        return 2
+    except (OSError, torch.OutOfMemoryError) as error:
+        print(f"python -m nadtools: {error}", file=sys.stderr)
+        return 1
+    record = experiments.read_record(path)
+    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, {record['wall_seconds']:.1f} s")
+    return 0
+
+
+def _list(results_dir: str | None) -> int:
+    for experiment in experiments.EXPERIMENTS.values():
+        print(f"{experiment.name}: {experiment.summary}")
+        for selector, known in {**experiment.selectors, "scale": get_args(experiments.Scale)}.items():
+            print(f"    {_option(selector)} {' | '.join(known)}")
+    folder = experiments.results_folder(results_dir)
+    paths = sorted(folder.glob("*.npz"))
+    print(f"\nResults in {folder}:" if paths else f"\nNo results in {folder}.")
+    for path in paths:
+        try:
+            differences = experiments.stale(path)
+            date = f", {experiments.read_record(path)['date'][:10]}"
+        except ValueError as error:
+            differences, date = [str(error)], ""
+        state = f"STALE ({'; '.join(differences)})" if differences else "up to date"
+        print(f"    {path.name}: {path.stat().st_size / 1e6:.2f} MB{date}, {state}")
+    return 0
+
+
+def _option(selector: str) -> str:
+    return "--" + selector.replace("_", "-")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m nadtools", description="Long experiments and their results.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    results = argparse.ArgumentParser(add_help=False)
+    results.add_argument(
+        "--results",
+        dest="results_dir",
+        metavar="DIR",
+        help="folder of results (default: book/results of the checkout, or ./results)",
+        default=None,
+    )
+    commands.add_parser("list", parents=[results], help="list the experiments and the stored results")
+    run = commands.add_parser("run", help="carry out an experiment, or go on with an interrupted one")
+    names = run.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
+    for experiment in experiments.EXPERIMENTS.values():
+        one = names.add_parser(experiment.name, parents=[results], help=experiment.summary)
+        for selector, known in experiment.selectors.items():
+            one.add_argument(_option(selector), choices=known, required=True)
+        one.add_argument("--scale", choices=get_args(experiments.Scale), default="laptop")
+        one.add_argument("--seed", type=int, default=0)
+        one.add_argument("--device", help="cpu, cuda or cuda:<index> (default: CUDA where there is one)")
+        one.add_argument("--jobs", dest="num_jobs", type=int, metavar="N", help="processes; -1 for one on each core")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

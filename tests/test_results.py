@@ -1,0 +1,63 @@
+"""The results that the book shows: whole, small, and what the code would compute today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import nadtools as nt
+from nadtools import experiments, storage
+
+FOLDER = Path(__file__).parents[1] / "book" / "results"
+FILES = sorted(FOLDER.glob("*.npz"))
+ATLAS = [path for path in FILES if path.name.startswith("atlas-")]
+
+by_name = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+by_atlas = pytest.mark.parametrize("path", ATLAS, ids=lambda path: path.stem)
+
+
+def test_sizes():
+    assert FILES, f"no results in {FOLDER}"
+    # Folders hold the checkpoints of unfinished runs, which git ignores.
+    assert sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file()) < 30e6
+    assert sum(path.stat().st_size for path in ATLAS) < 20e6
+
+
+@by_name
+def test_every_result_is_whole_and_not_stale(path):
+    storage.read_arrays(path)  # compares checksums
+    differences = experiments.stale(path)
+    assert not differences, f"{path.name} is stale: {'; '.join(differences)}; make it again with python -m nadtools run"
+
+
+@by_name
+def test_every_result_says_where_it_comes_from(path):
+    record = experiments.read_record(path)
+    assert record["scale"] in ("laptop", "paper"), "smoke results are not worth keeping"
+    assert record["wall_seconds"] > 0
+    for key in ("device", "date", "revision"):
+        assert isinstance(record[key], str) and record[key]
+    assert {"nadtools", "torch", "numpy"} <= set(record["versions"])
+    assert isinstance(record["seed"], int)
+
+
+@by_atlas
+def test_atlas_holds_complete_orthonormal_nads_with_their_convergence(path):
+    record = experiments.read_record(path)
+    nads = experiments.load(
+        "atlas", scale=record["scale"], seed=record["seed"], results_dir=FOLDER, **record["selectors"]
+    )
+    assert isinstance(nads, nt.NADs)
+    assert nads.image_shape == (32, 32)
+    rows = nads.vectors.flatten(1).double()
+    assert float((rows @ rows.T - torch.eye(len(rows), dtype=torch.float64)).abs().max()) < 1e-5
+    assert nads.eigenvalues.dtype == torch.float64
+    assert bool((nads.eigenvalues[1:] <= nads.eigenvalues[:-1]).all())
+    assert float(nads.eigenvalues[-1]) >= -1e-9 * float(nads.eigenvalues[0])
+    assert nads.metadata["num_networks"] == record["parameters"]["num_networks"]
+    overlap = nads.split_half_overlap
+    assert bool(((overlap >= 0) & (overlap <= 1 + 1e-9)).all())
+    # All of space overlaps with all of space.
+    assert float(overlap[-1]) == pytest.approx(1, abs=1e-6)
