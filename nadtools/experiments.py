@@ -21,11 +21,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from scipy import stats
 
 from nadtools import architectures, storage
-from nadtools.device import check_seed, resolve_device
+from nadtools.device import check_seed, derive_seed, resolve_device
 from nadtools.estimation import estimate_nads
 from nadtools.nads import NADs
+from nadtools.progress import progress_bar
 
 __all__ = [
     "EXPERIMENTS",
@@ -135,7 +137,66 @@ def _atlas(parameters: dict[str, Any], session: Session) -> NADs:
     )
 
 
+def _coverage_parameters(scale: Scale) -> dict[str, Any]:
+    repetitions, reference = {"smoke": (3, 20), "laptop": (50, 1500), "paper": (500, 20_000)}[scale]
+    return {
+        "architecture": "lenet",
+        "width": 0.5,
+        "estimator": "secant",
+        "evaluation_point": "normal",
+        "num_networks": 20,
+        "repetitions": repetitions,
+        "reference_networks": reference,
+        "level": 0.95,
+        # Groups of eigenvalues: exactly equal ones count as one, and neighbours differ by at least this share.
+        "separation": 0.02,
+        "groups": 20,
+    }
+
+
+def _coverage(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
+    """How often the intervals of repeated estimates contain the eigenvalues of a much larger one."""
+    chosen = {key: parameters[key] for key in ("architecture", "width", "estimator", "evaluation_point")}
+    options = {**chosen, "num_jobs": session.num_jobs, "device": session.device, "progress": False}
+    reference = estimate_nads(
+        num_networks=parameters["reference_networks"],
+        seed=derive_seed(session.seed, 0),
+        checkpoint=session.folder / "reference.npz",
+        **options,
+    ).eigenvalues.numpy()
+    starts = np.flatnonzero(np.diff(reference, prepend=np.inf))
+    values = reference[starts]
+    ratios = np.concatenate([[np.inf], values[:-1] / np.maximum(values[1:], 1e-300), [np.inf]]) - 1
+    separated = starts[np.minimum(ratios[:-1], ratios[1:]) > parameters["separation"]][: parameters["groups"]]
+
+    estimates, errors = [], []
+    for repetition in progress_bar(range(parameters["repetitions"]), session.progress, desc="repetitions"):
+        nads = estimate_nads(
+            num_networks=parameters["num_networks"], seed=derive_seed(session.seed, 1, repetition), **options
+        )
+        estimates.append(nads.eigenvalues.numpy()[separated])
+        errors.append(nads.eigenvalue_stderr.numpy()[separated])
+    # Ten blocks of networks leave nine degrees of freedom.
+    quantile = stats.t.ppf((1 + parameters["level"]) / 2, df=9)
+    inside = np.abs(np.array(estimates) - reference[separated]) <= quantile * np.array(errors)
+    return {
+        "index": separated,
+        "coverage": inside.mean(0),
+        "reference": reference[separated],
+        "mean_estimate": np.mean(estimates, axis=0),
+        "spread": np.std(estimates, axis=0, ddof=1),
+        "mean_standard_error": np.mean(errors, axis=0),
+    }
+
+
 EXPERIMENTS: dict[str, Experiment] = {
+    "coverage": Experiment(
+        "coverage",
+        "how often the eigenvalues' 95 % intervals contain the true ones, for LeNet at half width",
+        {},
+        _coverage_parameters,
+        _coverage,
+    ),
     "atlas": Experiment(
         "atlas",
         "NADs of the convolutional architectures, with their convergence",

@@ -125,8 +125,23 @@ class NADs:
         TypeError, ValueError
             If v is not a direction of this image shape.
         """
-        v = as_direction(v, self.image_shape).to("cpu", torch.float64).flatten()
-        return float((self.vectors.flatten(1).to(torch.float64) @ v).square() @ self.eigenvalues)
+        return float(self.alignments(v.unsqueeze(0) if isinstance(v, Tensor) else v)[0])
+
+    def alignments(self, directions: Tensor) -> Tensor:
+        """:meth:`alignment` of many directions at once.
+
+        Parameters
+        ----------
+        directions : Tensor
+            Shape (n, h, w) or (n, channels, h, w).
+
+        Returns
+        -------
+        Tensor
+            Shape (n,), float64.
+        """
+        unit = torch.stack([as_direction(v, self.image_shape) for v in directions]).to("cpu", torch.float64)
+        return (unit.flatten(1) @ self.vectors.flatten(1).to(torch.float64).T).square() @ self.eigenvalues
 
     def save(self, path: str | os.PathLike[str], *, half_precision: bool = False) -> Path:
         """Write to a ``.npz`` file, atomically; :meth:`load` reads it.

@@ -91,7 +91,13 @@ _SLIDER: dict[str, Any] = {"continuous_update": False, **_LABELS}
 class _Explorer:
     """Controls, pictures, a line of status, and one piece of work at a time in a thread that can be stopped."""
 
-    def __init__(self, shape: tuple[int, int], seed: int, device: str | torch.device | None) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        seed: int,
+        device: str | torch.device | None,
+        architectures: Sequence[str] | None = None,
+    ) -> None:
         height, width = check_shape(shape)
         self._shape = (height, width)
         self._seed = check_seed(seed)
@@ -107,7 +113,7 @@ class _Explorer:
         self.frequency_j = ipywidgets.IntSlider(
             value=min(4, width // 2), min=0, max=width // 2, description="frequency j", **_SLIDER
         )
-        names = available()
+        names = architectures or available()
         self.architecture = ipywidgets.Dropdown(
             options=names, value="lenet" if "lenet" in names else names[0], description="architecture", **_LABELS
         )
@@ -210,7 +216,8 @@ class DirectionExplorer(_Explorer):
     """
 
     def __init__(self, shape: tuple[int, int], seed: int, device: str | torch.device | None, num_samples: int) -> None:
-        super().__init__(shape, seed, device)
+        # The deep networks take minutes to train on a CPU: too long to watch.
+        super().__init__(shape, seed, device, ("lenet", "logreg", "mlp"))
         if operator.index(num_samples) < 2:
             raise ValueError(f"got num_samples={num_samples}; expected at least 2")
         self._num_samples = num_samples
@@ -428,7 +435,8 @@ class NadsExplorer(_Explorer):
                 return
             nads, index = self.nads, self.index.value
             name, value = nads.metadata["architecture"], float(nads.eigenvalues[index])
-            title = f"{name}: NAD {index}, eigenvalue {value:.2e} ({value / float(nads.eigenvalues.sum()):.2%} of the trace)"
+            share = value / float(nads.eigenvalues.sum())
+            title = f"{name}: NAD {index}, eigenvalue {value:.2e} ({share:.2%} of the trace)"
             self._show(self.nads_image, lambda: plot_direction(nads.vectors[index], title, backend="matplotlib"))
             self._show(self.spectrum_image, lambda: _marked_spectrum(nads, index))
 

@@ -29,8 +29,12 @@ def test_alignment_is_the_quadratic_form_of_the_covariance():
     assert nads.alignment(v) == pytest.approx(float(expected), rel=1e-6)
     assert nads.alignment(5 * v) == pytest.approx(nads.alignment(v), rel=1e-6)
     assert nads.alignment(nads.vectors[2]) == pytest.approx(float(nads.eigenvalues[2]), rel=1e-5)
+    many = nads.alignments(torch.stack([v, nads.vectors[3]]))
+    torch.testing.assert_close(many, torch.tensor([nads.alignment(v), nads.alignment(nads.vectors[3])]).double())
     with pytest.raises(ValueError, match=r"expected \(8, 8\)"):
         nads.alignment(torch.ones(4, 4))
+    with pytest.raises(TypeError, match=r"expected a torch.Tensor"):
+        nads.alignment([1.0])
 
 
 def test_save_and_load(tmp_path):

@@ -61,3 +61,33 @@ def test_atlas_holds_complete_orthonormal_nads_with_their_convergence(path):
     assert bool(((overlap >= 0) & (overlap <= 1 + 1e-9)).all())
     # All of space overlaps with all of space.
     assert float(overlap[-1]) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_atlas_is_complete():
+    selectors = [experiments.read_record(path)["selectors"] for path in ATLAS]
+    stored = {(chosen["architecture"], chosen["estimator"]) for chosen in selectors}
+    deep = ("lenet", "vgg11", "resnet18", "densenet121")
+    assert stored == {(architecture, estimator) for architecture in deep for estimator in ("secant", "gradient")}
+
+
+def test_lenet_meets_the_published_nads(published_lenet):
+    nads = experiments.load_atlas("lenet", "secant")
+    for k in (10, 50, 100):
+        assert nt.captured_energy(nads.vectors, published_lenet, k) >= 0.97
+    assert nt.subspace_overlap(nads.vectors, published_lenet.vectors, 50) >= 0.90
+
+
+def test_resnet18_meets_the_published_nads_with_ten_networks(published_lenet):
+    published = nt.published.load_nads("resnet18")
+    nads = experiments.load_atlas("resnet18", "secant")
+    assert nads.metadata["num_networks"] == 10
+    assert nt.subspace_overlap(nads.vectors, published.vectors, 10) >= 0.93
+    assert nt.subspace_overlap(nads.vectors, published.vectors, 100) >= 0.87
+    ours, theirs = (n.eigenvalues.sqrt() / n.eigenvalues.sqrt().sum() for n in (nads, published))
+    torch.testing.assert_close(ours[1:5], theirs[1:5], rtol=0.06, atol=0)
+
+
+def test_confidence_intervals_are_honest():
+    record, result = experiments.read_record(FOLDER / "coverage-laptop.npz"), experiments.load("coverage")
+    assert record["parameters"]["repetitions"] >= 50 and len(result["coverage"]) >= 15
+    assert 0.90 <= float(result["coverage"].mean()) <= 0.99

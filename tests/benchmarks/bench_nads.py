@@ -60,7 +60,7 @@ CASES = {
             num_networks=20,
             rounds=5,
             estimates=5,
-            straightforward=(100, 200, 500, 1_000, 2_000, 5_000, 7_000),
+            straightforward=(100, 200, 500, 1_000, 2_000, 5_000, 6_000),
             gradients=(100, 1_000, 5_000),
             averaged=(1, 2, 5, 10, 20, 50, 100),
             averaged_gradients=100,
@@ -223,7 +223,8 @@ def bodies(case: Case) -> list[Tensor]:
         network = fresh_network(case.architecture, derive_seed(FRESH, index)).to(memory_format=torch.channels_last)
         cut = find_output_layer(network, SHAPE)
         assert isinstance(cut, OutputLayer)
-        found.append(secants(cut.features, torch.zeros(SHAPE), SCALE, BATCH_SIZE) / (3 * cut.layer.in_features) ** 0.5)
+        point = normal_point(derive_seed(POINTS, index))
+        found.append(secants(cut.features, point, SCALE, BATCH_SIZE) / (3 * cut.layer.in_features) ** 0.5)
     return found
 
 
