@@ -318,9 +318,9 @@ def dipole_gradient_bound(
     Lemma 2 of *Neural Anisotropy Directions*, equation (3), has :math:`\alpha^2` in the place of :math:`\alpha`. That
     is correct but looser for :math:`\alpha > 1`, and can fail for :math:`\alpha < 1`. An example is
     :math:`g(t) = a t^2 / 2` (:math:`\alpha = a`, :math:`\beta = 0`) on the deep linear model along :math:`v = e_i`:
-    with Rademacher weights |s| and ||Hv|| are constants, so the bound with :math:`\alpha` is an equality and the
-    printed one fails for every a < 1. With normal weights of :math:`\sigma_\theta = \sigma_\phi` the left-hand side is
-    :math:`3/(2\sqrt\pi) = 0.846` of the bound, and the printed one fails for every a below that number.
+    with Rademacher weights :math:`|s|` and :math:`\|Hv\|` are constants, so the bound with :math:`\alpha` is an
+    equality and the printed one fails for every a < 1. With normal weights of :math:`\sigma_\theta = \sigma_\phi`
+    the left-hand side is :math:`3/(2\sqrt\pi) = 0.846` of the bound, and the printed one fails for every a below it.
 
     Parameters
     ----------
