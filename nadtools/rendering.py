@@ -7,6 +7,7 @@ Importing this module registers the Plotly template and renderer under the name 
 import html
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "DIVERGING",
     "SEQUENTIAL",
     "describe",
+    "stored",
     "symmetric_limits",
     "use_book_style",
 ]
@@ -127,8 +129,9 @@ class _PageRenderer(MimetypeRenderer):
             f"<noscript><p>This figure is drawn with JavaScript. It shows: {alt}</p></noscript>"
         )
         lines = [html.escape(caption)] if caption else []
-        if self.stamp:
-            lines.append(f'<small class="stamp">{html.escape(self.stamp)}</small>')
+        stamp = (fig_dict.get("layout", {}).get("meta") or {}).get("stamp", self.stamp)
+        if stamp:
+            lines.append(f'<small class="stamp">{html.escape(stamp)}</small>')
         if lines:
             fragment += f"<figcaption>{'<br>'.join(lines)}</figcaption>"
         return {"text/html": fragment + "</figure>"}
@@ -164,6 +167,31 @@ def describe(figure: go.Figure, alt: str, caption: str | None = None) -> go.Figu
         raise ValueError("alt is empty; say in a sentence what the figure shows.")
     meta = figure.layout.meta if isinstance(figure.layout.meta, dict) else {}
     figure.layout.meta = {**meta, "alt": alt, **({"caption": caption} if caption else {})}
+    return figure
+
+
+def stored(figure: go.Figure, metadata: Mapping[str, Any]) -> go.Figure:
+    """Say below a figure that it shows a stored result, and where that comes from.
+
+    Parameters
+    ----------
+    figure
+        The figure; it is changed in place.
+    metadata
+        Of the result: its provenance, with the record of its experiment where there is one.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The same figure.
+    """
+    record = metadata.get("record", {})
+    parts = [f"{record['scale']} scale" if "scale" in record else "", f"seed {metadata['seed']}", metadata["device"]]
+    versions = metadata["versions"]
+    parts.append(f"with nadtools {versions['nadtools']}, torch {versions['torch'].partition('+')[0]}")
+    parts.append(metadata["date"][:10])
+    meta = figure.layout.meta if isinstance(figure.layout.meta, dict) else {}
+    figure.layout.meta = {**meta, "stamp": f"A stored result: {', '.join(filter(None, parts))}."}
     return figure
 
 
