@@ -15,12 +15,13 @@ CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit triton nvidia-cublas
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test lint format lab lock clean
+.PHONY: help book test lint format benchmark lab lock clean
 
 help:
 	@echo "make book    execute every chapter and build the pages (SCALE=smoke for a quick one)"
 	@echo "make test    run every check and every test"
 	@echo "make lab     open the chapters in JupyterLab"
+	@echo "make benchmark  measure the times on the book's benchmark page (a quarter of an hour)"
 	@echo "make format  format the code as the checks expect"
 	@echo "make lock    pin requirements.txt again from pyproject.toml"
 	@echo "make clean   remove built pages and caches (.venv stays)"
@@ -55,6 +56,11 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/ruff format --line-length $(CHAPTER_WIDTH) book/*.ipynb
+
+benchmark: $(INSTALLED)
+	@mkdir -p _build
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/benchmarks/bench_nads.py --benchmark-json=_build/benchmark-nads.json
+	@mv _build/benchmark-nads.json book/results/benchmark-nads.json
 
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab --notebook-dir=book

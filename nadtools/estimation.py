@@ -226,6 +226,7 @@ def _result(
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+@full_precision()
 def _jacobian(plan: _Plan, index: int) -> Tensor:
     """J of shape (D, k), such that J J^T is the contribution of the network with this index."""
     network = check_network(plan.draw(index), plan.image_shape, plan.device)
@@ -252,17 +253,15 @@ def _jacobian(plan: _Plan, index: int) -> Tensor:
 
 
 def _moments_of(plan: _Plan, indices: Sequence[int]) -> tuple[Sequence[int], dict[str, Tensor]]:
-    """The unit of work: the moments of some networks."""
+    """The unit of work of a process: the moments of some networks."""
     moments = plan.moments()
-    with full_precision():
-        for index in indices:
-            moments.add(index, _jacobian(plan, index))
+    for index in indices:
+        moments.add(index, _jacobian(plan, index))
     return indices, moments.state()
 
 
 def _jacobians(plan: _Plan, indices: Sequence[int]) -> dict[int, Tensor]:
-    with full_precision():
-        return {index: _jacobian(plan, index).cpu() for index in indices}
+    return {index: _jacobian(plan, index).cpu() for index in indices}
 
 
 def _draw_point(plan: _Plan, index: int) -> Tensor:
@@ -346,17 +345,11 @@ def _accumulate(
     """Add the networks with these indices to the moments, by joblib; keep the checkpoint up to date."""
     if not indices:
         return
-    workers = joblib.effective_n_jobs(num_jobs)
-    chunk = 1 if workers == 1 else max(1, -(-len(indices) // (8 * workers)))
-    chunks = [indices[start : start + chunk] for start in range(0, len(indices), chunk)]
     saved_at, consistent = time.monotonic(), True
-    parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered")
     try:
-        for finished, state in parallel(joblib.delayed(_moments_of)(plan, chunk) for chunk in chunks):
-            part = plan.moments()
-            part.restore(state)
+        for finished, add_to in _contributions(plan, indices, num_jobs):
             consistent = False
-            moments.merge(part)
+            add_to(moments)
             done.update(finished)
             consistent = True
             advance(len(finished))
@@ -364,13 +357,31 @@ def _accumulate(
                 _save(moments, done, checkpoint, fingerprint)
                 saved_at = time.monotonic()
     except BaseException as error:
-        # Ctrl-C in the middle of a merge leaves the file as it was.
+        # Ctrl-C in the middle of an addition leaves the file as it was.
         if checkpoint is not None and consistent:
             _save(moments, done, checkpoint, fingerprint)
             error.add_note(f"{len(done)} networks are kept in {checkpoint}; the same call goes on from there.")
         raise
     if checkpoint is not None:
         _save(moments, done, checkpoint, fingerprint)
+
+
+def _contributions(
+    plan: _Plan, indices: Sequence[int], num_jobs: int | None
+) -> Iterator[tuple[Sequence[int], Callable[[GradientMoments], None]]]:
+    """Some networks at a time, and a function that adds them to moments."""
+    _, configured_jobs = joblib.parallel.get_active_backend()
+    if num_jobs == 1 or (num_jobs is None and configured_jobs in (None, 1)):
+        for index in indices:
+            yield [index], functools.partial(GradientMoments.add, index=index, jacobian=_jacobian(plan, index))
+        return
+    chunk = max(1, -(-len(indices) // (8 * joblib.effective_n_jobs(num_jobs))))
+    chunks = [indices[start : start + chunk] for start in range(0, len(indices), chunk)]
+    parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered")
+    for finished, state in parallel(joblib.delayed(_moments_of)(plan, chunk) for chunk in chunks):
+        part = plan.moments()
+        part.restore(state)
+        yield finished, functools.partial(GradientMoments.merge, other=part)
 
 
 def _fingerprint(plan: _Plan, network: nn.Module) -> dict[str, Any]:

@@ -190,19 +190,19 @@ def _coverage(parameters: dict[str, Any], session: Session) -> dict[str, np.ndar
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "coverage": Experiment(
-        "coverage",
-        "how often the eigenvalues' 95 % intervals contain the true ones, for LeNet at half width",
-        {},
-        _coverage_parameters,
-        _coverage,
-    ),
     "atlas": Experiment(
         "atlas",
         "NADs of the convolutional architectures, with their convergence",
         {"architecture": tuple(_ATLAS_NETWORKS["laptop"]), "estimator": ("secant", "gradient")},
         _atlas_parameters,
         _atlas,
+    ),
+    "coverage": Experiment(
+        "coverage",
+        "how often the eigenvalues' 95 % intervals contain the true ones, for LeNet at half width",
+        {},
+        _coverage_parameters,
+        _coverage,
     ),
 }
 

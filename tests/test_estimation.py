@@ -253,6 +253,21 @@ def test_processes_give_the_same_result(num_jobs):
     torch.testing.assert_close(several.eigenvalue_stderr[:5], one.eigenvalue_stderr[:5], rtol=1e-3, atol=1e-12)
 
 
+def test_a_dask_cluster_gives_the_same_result():
+    distributed = pytest.importorskip("distributed")
+    import joblib
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # dask's own remarks on ports and clean-up
+        with (
+            distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.Client(cluster),
+            joblib.parallel_config("dask"),
+        ):
+            spread = estimate(Network, 7)
+    torch.testing.assert_close(spread.covariance(), estimate(Network, 7).covariance(), rtol=1e-5, atol=1e-12)
+
+
 def test_a_checkpoint_is_taken_up_and_one_of_another_computation_is_refused(tmp_path):
     path, calls = tmp_path / "c.npz", []
 
@@ -295,11 +310,11 @@ def test_kill_minus_nine_and_again(tmp_path):
         import nadtools as nt
         from nadtools import estimation
         estimation._SECONDS_BETWEEN_CHECKPOINTS = 0.0
-        moments_of = estimation._moments_of
-        def slowly(plan, indices):
+        jacobian = estimation._jacobian
+        def slowly(plan, index):
             time.sleep(float(sys.argv[2]))
-            return moments_of(plan, indices)
-        estimation._moments_of = slowly
+            return jacobian(plan, index)
+        estimation._jacobian = slowly
         nads = nt.estimate_nads("lenet", 12, width=0.5, checkpoint=sys.argv[1], progress=False, device="cpu")
         nads.save(sys.argv[1] + ".result.npz")
         """
