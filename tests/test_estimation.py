@@ -200,6 +200,25 @@ def test_mixed_derivatives_agree_with_the_dense_oracle(average):
     assert float(nads.covariance().trace()) == pytest.approx(float(expected.trace()), rel=0.1)
 
 
+@pytest.mark.parametrize(("size", "stride", "seed"), [(8, 4, 0), (12, 3, 1), (8, 2, 2)])
+@pytest.mark.parametrize("estimator", ["secant", "gradient", "mixed"])
+def test_estimators_meet_the_closed_forms_of_the_deep_linear_model(estimator, size, stride, seed):
+    """Equations (4) and (5) with the constants of the book, and not with those of the paper."""
+    prefilter, sigma_theta, sigma_phi, number = torch.linspace(1, 0.5, size), 0.7, 1.3, 3000
+
+    def model() -> nn.Module:
+        return nt.pooling.DeepLinearModel(prefilter, stride, sigma_theta, sigma_phi)
+
+    nads = estimate(model, number, estimator=estimator, seed=seed, image_size=(1, size), average_output_layer=False)
+    closed_form = nt.pooling.mixed_second_moment if estimator == "mixed" else nt.pooling.gradient_covariance
+    arguments = (prefilter, stride, sigma_theta, sigma_phi)
+    # An entry g² has a relative variance of 3 * 3 - 1 = 8 (a product of two normals); the mean over D of them less.
+    ratio = float((nads.covariance().diagonal() / closed_form(*arguments)).mean())
+    assert ratio == pytest.approx(1, abs=5 * (8 / number) ** 0.5)
+    printed = float((nads.covariance().diagonal() / closed_form(*arguments, as_printed=True)).mean())
+    assert printed < 0.85
+
+
 # What the paper calls one architecture may be many: isotropy of fully connected networks.
 
 
