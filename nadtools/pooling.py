@@ -1,478 +1,568 @@
-r"""The theory of pooling: closed forms for an idealised deep linear model.
+r"""The theory of pooling: how much of a direction is left after a linear pooling layer.
 
-Seen in the frequency domain, linear pooling multiplies a signal of D frequencies by the response m of its prefilter
-and folds it onto M = D/S frequencies: the S frequencies t, M + t, 2M + t, ... share bin t. The matrix of the folding
-is :math:`A = [I_M \cdots I_M] / \sqrt{S}`. With a filter :math:`\phi` before it, in place of a stack of convolutions,
-and a linear layer :math:`\theta` after it, that is the deep linear model
+**The operator.** Linear pooling is a filter, followed by subsampling. With taps w, stride S and a circular boundary, a
+signal x of D samples becomes the M = D/S samples
 
-.. math:: f_{\theta,\phi}(x) = \theta^T A (m \odot \phi \odot x)
-          = \frac{1}{\sqrt S} \sum_{i=0}^{D-1} \theta[i \bmod M]\, m[i]\, \phi[i]\, x[i].
+.. math:: z[n] = \sum_j w[j]\, x[(n S + j) \bmod D],
 
-All its weights are independent, with mean zero and variances :math:`\sigma_\theta^2` and :math:`\sigma_\phi^2`.
+which is ``torch.nn.functional.avg_pool1d`` for S equal taps. With unitary Fourier transforms of x and z, and the
+spectral response :math:`\hat m[\ell] = \sum_j w[j]\, e^{2\pi i j \ell / D}` of the filter, the same operator reads
+:math:`\hat z = A (\hat m \odot \hat x)`, with the aliasing matrix :math:`A = [I_M \cdots I_M] / \sqrt S`: equation (1)
+of *Neural Anisotropy Directions*. Frequencies that differ by a multiple of M share a bin of the result.
 
-Source: *Neural Anisotropy Directions*, sections 2.2 and 3. Where a formula as printed there differs from what follows
-from the model, the functions return the latter, and ``as_printed=True`` returns the former.
+**What it costs.** Let :math:`x = \epsilon y v + w`, :math:`w \sim N(0, \sigma^2 (I - v v^T))`, and z = P x. Both
+classes of z are Gaussian, with the means :math:`\pm\mu = \pm\epsilon P v` and the common covariance
+:math:`\Sigma = \sigma^2 P (I - v v^T) P^T`. The best accuracy of any classifier is
+:math:`\Phi(\sqrt{\mu^T \Sigma^+ \mu})`, and 1 where :math:`\mu` leaves the range of :math:`\Sigma`.
+
+That has a geometric form. Write a = P v, :math:`K = P P^T` and :math:`q = a^T K^+ a`, the squared length of the
+projection of v on the row space of P. By the formula of Sherman and Morrison
+:math:`a^T (K - a a^T)^+ a = q / (1 - q)` for q < 1, and q = 1 is the case in which a leaves the range. So
+
+.. math:: \text{accuracy} = \Phi\!\left( \frac{\epsilon}{\sigma} \cot \vartheta \right), \qquad
+          \vartheta = \angle(v, \text{row space of } P).
+
+Only the row space matters. An invertible P has all of it: the angle is zero and nothing is lost. Pv = 0 is the right
+angle: nothing is left but guessing.
+
+The idealised deep linear model of pooling, for the optimisation side of the story, is in
+:mod:`nadtools.deep_linear`; its names can be imported from here too.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from scipy import special, stats
+from torch import Tensor
 
-from nadtools.device import check_seed, derive_seed
+from nadtools.deep_linear import ArrayLike, as_real, broadcast, check_index, check_scale, check_stride
+from nadtools.deep_linear import DeepLinearModel as DeepLinearModel
+from nadtools.deep_linear import WeightLaw as WeightLaw
+from nadtools.deep_linear import curvature_ratio as curvature_ratio
+from nadtools.deep_linear import dipole_gradient_bound as dipole_gradient_bound
+from nadtools.deep_linear import dipole_probability as dipole_probability
+from nadtools.deep_linear import expected_hessian as expected_hessian
+from nadtools.deep_linear import expected_hessian_theta as expected_hessian_theta
+from nadtools.deep_linear import gradient_covariance as gradient_covariance
+from nadtools.deep_linear import mixed_second_moment as mixed_second_moment
+from nadtools.deep_linear import steps_to_loss as steps_to_loss
+from nadtools.deep_linear import train_deep_linear as train_deep_linear
+from nadtools.device import check_seed, generator
+from nadtools.directions import check_shape
 
 __all__ = [
-    "DeepLinearModel",
-    "WeightLaw",
-    "dipole_gradient_bound",
-    "dipole_probability",
-    "expected_hessian",
-    "gradient_covariance",
-    "mixed_second_moment",
+    "PrefilterName",
+    "aliasing_matrix",
+    "bayes_accuracy",
+    "bayes_error",
+    "fourier_accuracies",
+    "monte_carlo_accuracy",
+    "pooling_matrix",
+    "spectral_response",
+    "theorem1_accuracy",
 ]
 
-WeightLaw = Literal["normal", "rademacher"]
-ArrayLike = Tensor | np.ndarray[Any, Any] | Sequence[float] | float
+PrefilterName = Literal["average", "gaussian", "binomial", "ideal", "identity"]
+Prefilter = PrefilterName | ArrayLike
+Size = int | tuple[int, int]
+Stride = int | tuple[int, int]
+Array = NDArray[np.float64]
+
+# Below these, relative to the largest value there is, a number is rounding error and taken as zero.
+RESPONSE_TOLERANCE = 64 * float(np.finfo(np.float64).eps)
+ANGLE_TOLERANCE = 1e-12
+MONTE_CARLO_CHUNK = 8192
 
 
-class DeepLinearModel(nn.Module):
-    r"""The deep linear model of pooling, :math:`f(x) = \theta^T A (m \odot \phi \odot x)`.
-
-    Source: *Neural Anisotropy Directions*, section 2.2.
-
-    Parameters
-    ----------
-    prefilter : array-like
-        m, shape (D,), real: the response of the pooling prefilter at each frequency.
-    stride : int
-        S, the subsampling factor; it must divide D.
-    sigma_theta, sigma_phi : float
-        Standard deviations of the weights, zero or positive.
-    weights : {"normal", "rademacher"}
-        Law of the weights. ``"normal"`` is the paper's. ``"rademacher"`` draws ±sigma with equal probability: the
-        same first and second moments, hence the same closed forms, but now every
-        :math:`(\partial f / \partial x[i])^2` is the same number for all networks, and the inequalities (3) and (6)
-        of the paper hold with equality along the canonical directions.
-    seed : int, optional
-        None draws from PyTorch's global generator, as PyTorch's layers do, and as
-        :func:`nadtools.estimate_nads` wants it. An int leaves the global generator alone.
-
-    Attributes
-    ----------
-    theta : nn.Parameter
-        Shape (M,), with M = D/S; float32, as PyTorch's layers.
-    phi : nn.Parameter
-        Shape (D,).
-    m : Tensor
-        Shape (D,); a buffer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prefilter is no real vector, the stride does not divide its length, a standard deviation is negative
-        or not finite, or the law is unknown.
-
-    Examples
-    --------
-    >>> import nadtools as nt
-    >>> from nadtools.pooling import DeepLinearModel
-    >>> m = [1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]
-    >>> nads = nt.estimate_nads(
-    ...     lambda: DeepLinearModel(m, stride=2), image_size=(1, 8), average_output_layer=False, progress=False
-    ... )
-    """
-
-    m: Tensor
-
-    def __init__(
-        self,
-        prefilter: ArrayLike,
-        stride: int,
-        sigma_theta: float = 1.0,
-        sigma_phi: float = 1.0,
-        *,
-        weights: WeightLaw = "normal",
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        m = _check_prefilter(prefilter)
-        self.stride = _check_stride(stride, len(m))
-        sigma_theta, sigma_phi = _check_scale("sigma_theta", sigma_theta), _check_scale("sigma_phi", sigma_phi)
-        _check_law(weights)
-        source = None if seed is None else torch.Generator().manual_seed(derive_seed(check_seed(seed)))
-        self.theta = nn.Parameter(_draw(len(m) // self.stride, sigma_theta, weights, source))
-        self.phi = nn.Parameter(_draw(len(m), sigma_phi, weights, source))
-        self.register_buffer("m", m.to(self.phi.dtype))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """f(x).
-
-        Parameters
-        ----------
-        x : Tensor
-            Shape (n, D), or images of D pixels, such as (n, 1, 1, D); they are read row by row.
-
-        Returns
-        -------
-        Tensor
-            Shape (n, 1).
-
-        Raises
-        ------
-        ValueError
-            If a sample does not have D entries.
-        """
-        dimension = len(self.m)
-        if x.ndim < 2 or math.prod(x.shape[1:]) != dimension:
-            raise ValueError(
-                f"got x of shape {tuple(x.shape)}; expected a batch of samples with {dimension} entries each, "
-                f"(n, {dimension}) or (n, 1, 1, {dimension})"
-            )
-        filtered = self.m * self.phi * x.flatten(1)
-        # Entry kM + t is in row k, column t: the sum over rows is the multiplication by [I_M ... I_M].
-        folded = filtered.unflatten(1, (self.stride, -1)).sum(1) / math.sqrt(self.stride)
-        return (folded @ self.theta).unsqueeze(1)
-
-    def extra_repr(self) -> str:
-        """D and S, for ``print(model)``."""
-        return f"dimension={len(self.m)}, stride={self.stride}"
-
-
-def gradient_covariance(
-    prefilter: ArrayLike,
-    stride: int,
-    sigma_theta: float = 1.0,
-    sigma_phi: float = 1.0,
-    *,
-    as_printed: bool = False,
-) -> Tensor:
-    r"""Diagonal of :math:`E[\nabla_x f\, \nabla_x f^T]` for the deep linear model; off the diagonal it is zero.
-
-    .. math:: E[\nabla_x f\, \nabla_x f^T] = \frac{\sigma_\theta^2 \sigma_\phi^2}{S}\, \mathrm{diag}(m^2)
-
-    Derivation: the gradient has the entries :math:`g_i = \theta[i \bmod M]\, m[i]\, \phi[i] / \sqrt S`, so
-    :math:`E[g_i g_j] = \frac1S m[i] m[j]\, E[\theta[i \bmod M]\, \theta[j \bmod M]]\, E[\phi[i] \phi[j]]`. The last
-    factor is :math:`\sigma_\phi^2` for i = j and zero otherwise; for i = j the one before is :math:`\sigma_\theta^2`.
+def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
+    r"""The matrix P of a linear pooling layer, z = P x.
 
     Parameters
     ----------
-    prefilter : array-like
-        m, shape (D,), real.
-    stride : int
-        S; it must divide D.
-    sigma_theta, sigma_phi : float
-        Standard deviations of the weights, zero or positive.
-    as_printed : bool
-        True returns equation (4) of *Neural Anisotropy Directions* as printed, without the factor 1/S.
+    prefilter : str or array-like
+        The filter before the subsampling:
+
+        ``"average"``
+            S equal taps on the samples nS, ..., nS + S - 1: non-overlapping average pooling.
+        ``"gaussian"``
+            Response :math:`e^{-2 \pi^2 s^2 (\ell/D)^2}` with s = S/2 samples, centred on sample nS.
+        ``"binomial"``
+            The 2S - 1 binomial coefficients :math:`\binom{2S-2}{j} / 4^{S-1}`, centred on sample nS; for S = 2 the
+            taps (1, 2, 1)/4 of anti-aliased networks.
+        ``"ideal"``
+            The ideal low-pass: response 1 for :math:`|\ell| \le M/2`, the frequencies that the result can carry,
+            and 0 above.
+        ``"identity"``
+            No filter, subsampling alone.
+
+        Anything else is read as the taps (w[0], w[1], ...), real, at most D of them, w[0] on sample nS.
+    stride : int or (int, int)
+        S; it must divide the size. One int is taken for both axes.
+    size : int or (int, int)
+        D, or the (h, w) of images: the same prefilter is then applied along both axes, and images and results are
+        read row by row.
 
     Returns
     -------
     Tensor
-        Shape (D,), float64, in squared units of output per unit of input. Entry i is
-        :math:`\alpha(e_i) = E[(\partial f / \partial x[i])^2]`.
+        Shape (M, D), float64; for images :math:`(h w / S^2, h w)`.
 
     Raises
     ------
     TypeError, ValueError
-        As :class:`DeepLinearModel`.
+        If the prefilter is unknown, complex, not finite or longer than the signal, or the stride does not divide.
     """
-    m, stride = _check_model(prefilter, stride)
-    sigma_theta, sigma_phi = _check_scale("sigma_theta", sigma_theta), _check_scale("sigma_phi", sigma_phi)
-    return sigma_theta**2 * sigma_phi**2 / (1 if as_printed else stride) * m.square()
+    sizes, strides = _check_geometry(size, stride)
+    matrix: Array = np.ones((1, 1))
+    for d, s in zip(sizes, strides, strict=True):
+        rows, columns = np.arange(d // s)[:, None], np.arange(d)[None, :]
+        matrix = np.kron(matrix, _taps(prefilter, d, s)[(columns - s * rows) % d])
+    return torch.from_numpy(matrix)
 
 
-def mixed_second_moment(
-    prefilter: ArrayLike,
-    stride: int,
-    sigma_theta: float = 1.0,
-    sigma_phi: float = 1.0,
-    *,
-    as_printed: bool = False,
-) -> Tensor:
-    r"""Diagonal of :math:`E[H^T H]`, with :math:`H = \nabla^2_{(\theta,\phi),x} f` of shape (M + D, D).
-
-    .. math:: E[H^T H] = \frac{\sigma_\theta^2 + \sigma_\phi^2}{S}\, \mathrm{diag}(m^2)
-
-    Derivation: the rows of H that belong to :math:`\phi` have one entry each,
-    :math:`\partial^2 f / \partial \phi[i] \partial x[i] = \theta[i \bmod M]\, m[i] / \sqrt S`, and those of
-    :math:`\theta` have S, :math:`\partial^2 f / \partial \theta[t] \partial x[i] = \phi[i]\, m[i] / \sqrt S` for
-    :math:`i \equiv t \pmod M`. The first give :math:`\frac1S \theta[i \bmod M]^2 m[i]^2` on the diagonal of
-    :math:`H^T H`. The second give :math:`\frac1S \phi[i] \phi[j] m[i] m[j]` wherever :math:`i \equiv j \pmod M`, which
-    averages to zero off the diagonal. So both variances are divided by S.
+def spectral_response(prefilter: Prefilter, size: Size, stride: Stride | None = None) -> Tensor:
+    r"""The spectral response of a prefilter, :math:`\hat m[\ell] = \sum_j w[j]\, e^{2\pi i j \ell / D}`.
 
     Parameters
     ----------
-    prefilter : array-like
-        m, shape (D,), real.
-    stride : int
-        S; it must divide D.
-    sigma_theta, sigma_phi : float
-        Standard deviations of the weights, zero or positive.
-    as_printed : bool
-        True returns equation (5) of *Neural Anisotropy Directions* as printed:
-        :math:`(\sigma_\theta^2 + \sigma_\phi^2 / S)\, m^2`.
+    prefilter : str or array-like
+        As in :func:`pooling_matrix`.
+    size : int or (int, int)
+        D, or (h, w).
+    stride : int or (int, int), optional
+        S. All named prefilters but ``"identity"`` need it; taps do not.
 
     Returns
     -------
     Tensor
-        Shape (D,), float64; off the diagonal the matrix is zero. Entry i is :math:`E\|H e_i\|^2`.
+        Shape (D,) or (h, w), complex128, in the order of ``torch.fft.fft``. Entries that are zero up to rounding are
+        exactly zero.
 
     Raises
     ------
     TypeError, ValueError
-        As :class:`DeepLinearModel`.
+        As :func:`pooling_matrix`; also if a named prefilter needs a stride and has none.
     """
-    m, stride = _check_model(prefilter, stride)
-    sigma_theta, sigma_phi = _check_scale("sigma_theta", sigma_theta), _check_scale("sigma_phi", sigma_phi)
-    return (sigma_theta**2 / (1 if as_printed else stride) + sigma_phi**2 / stride) * m.square()
+    if stride is None:
+        if isinstance(prefilter, str) and prefilter != "identity":
+            _check_name(prefilter)
+            raise ValueError(f"got prefilter={prefilter!r} without a stride, which sets its width; pass stride=S")
+        stride = 1
+    sizes, strides = _check_geometry(size, stride)
+    return torch.from_numpy(_response(prefilter, sizes, strides))
 
 
-def expected_hessian(
-    frequency: int,
-    prefilter: ArrayLike,
-    stride: int,
-    sigma_theta: float = 1.0,
+def aliasing_matrix(size: Size, stride: Stride) -> Tensor:
+    r"""The aliasing matrix :math:`A = [I_M \cdots I_M] / \sqrt S`, which folds D frequencies onto M = D/S bins.
+
+    Source: *Neural Anisotropy Directions*, section 2.1. For images it is the Kronecker product of those of the axes.
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        D, or (h, w).
+    stride : int or (int, int)
+        S; it must divide the size.
+
+    Returns
+    -------
+    Tensor
+        Shape (M, D), float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the stride does not divide the size.
+    """
+    sizes, strides = _check_geometry(size, stride)
+    matrix = torch.ones(1, 1, dtype=torch.float64)
+    for d, s in zip(sizes, strides, strict=True):
+        matrix = torch.kron(matrix, torch.eye(d // s, dtype=torch.float64).repeat(1, s) / math.sqrt(s))
+    return matrix
+
+
+def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike = 1.0, sigma: ArrayLike = 3.0) -> Tensor:
+    r"""Best accuracy of any classifier on D(v) after a linear layer z = P x.
+
+    :math:`\Phi((\epsilon/\sigma) \cot\vartheta)`, with the angle :math:`\vartheta` between v and the row space of P.
+    It equals :math:`\Phi(\sqrt{\mu^T \Sigma^+ \mu})`, and 1 where :math:`\mu` leaves the range of :math:`\Sigma`; the
+    derivation is at the top of this module.
+
+    Limits: the accuracy is 1/2 for :math:`\epsilon = 0` and for P v = 0, whatever the noise. Otherwise it is 1 for
+    :math:`\sigma = 0`.
+
+    Parameters
+    ----------
+    v : array-like
+        The discriminative direction, shape (D,), or a batch of them (..., D); real, not zero; scaled to unit norm.
+    pooling_matrix : array-like
+        P, shape (M, D), real: of :func:`pooling_matrix` or any other.
+    epsilon : float or array-like
+        Half the distance between the classes, in units of the input; zero or positive.
+    sigma : float or array-like
+        Standard deviation of the noise, in units of the input; zero or positive. It is broadcast with epsilon.
+
+    Returns
+    -------
+    Tensor
+        float64, between 1/2 and 1; the shape of epsilon and sigma, followed by that of the batch of directions (no
+        dimension for floats and one direction). Angles within 1e-12 of zero or of the right angle count as such.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is complex, not finite or of the wrong shape, v is zero, or epsilon or sigma is negative.
+    """
+    signal, noise = _projections(*_check_problem(v, pooling_matrix))
+    return torch.as_tensor(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
+
+
+def bayes_error(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike = 1.0, sigma: ArrayLike = 3.0) -> Tensor:
+    r"""Smallest error of any classifier on D(v) after z = P x: one minus :func:`bayes_accuracy`.
+
+    It is computed from the tail, :math:`\Phi(-(\epsilon/\sigma) \cot\vartheta)`, and so is exact where the accuracy
+    rounds to 1.
+
+    Parameters
+    ----------
+    v, pooling_matrix, epsilon, sigma
+        As in :func:`bayes_accuracy`.
+
+    Returns
+    -------
+    Tensor
+        float64, between 0 and 1/2, of the same shape as the accuracy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`bayes_accuracy`.
+    """
+    signal, noise = _projections(*_check_problem(v, pooling_matrix))
+    return torch.as_tensor(special.ndtr(-_signal_to_noise(signal, noise, epsilon, sigma)))
+
+
+def monte_carlo_accuracy(
+    v: ArrayLike,
+    pooling_matrix: ArrayLike,
     epsilon: float = 1.0,
     sigma: float = 3.0,
-    *,
-    as_printed: bool = False,
-) -> Tensor:
-    r"""Diagonal of the mean Hessian of the quadratic loss with respect to :math:`\phi`; the rest of it is zero.
+    num_samples: int = 10_000,
+    seed: int = 0,
+) -> float:
+    r"""Accuracy of the optimal linear rule on samples of D(v) after z = P x.
 
-    The loss is :math:`J = (y - f(x))^2`, the data are :math:`x = \epsilon y e_\ell + w` with
-    :math:`w \sim N(0, \sigma^2 I_D)` and y = ±1, equally likely, and the mean is over weights and data:
-
-    .. math:: E[\nabla_\phi^2 J]
-              = \frac{2 \sigma_\theta^2}{S} \left( \epsilon^2 m[\ell]^2\, e_\ell e_\ell^T
-              + \sigma^2\, \mathrm{diag}(m^2) \right)
-
-    Derivation: f is linear in :math:`\phi`, :math:`f = b^T \phi` with
-    :math:`b_i = \theta[i \bmod M]\, m[i]\, x[i] / \sqrt S`. So :math:`\nabla_\phi^2 J = 2 b b^T`, whatever
-    :math:`\phi` is, and :math:`E[b_i b_j] = \frac1S m[i] m[j]\, E[\theta[i \bmod M]\, \theta[j \bmod M]]\, E[x_i x_j]`
-    with :math:`E[x x^T] = \epsilon^2 e_\ell e_\ell^T + \sigma^2 I`, which is diagonal.
+    The rule is the sign of :math:`v^T P^+ z`: undo the layer as far as possible and look along v. It is optimal,
+    because :math:`P^{+T} v = K^+ a` is proportional to :math:`\Sigma^+ \mu` where :math:`\mu` is in the range of
+    :math:`\Sigma`, and otherwise is a direction without noise, :math:`\Sigma K^+ a = \sigma^2 (1 - q) a = 0`.
 
     Parameters
     ----------
-    frequency : int
-        :math:`\ell`, the index of the discriminative feature, between 0 and D - 1.
-    prefilter : array-like
-        m, shape (D,), real.
+    v, pooling_matrix
+        As in :func:`bayes_accuracy`, one direction.
+    epsilon, sigma : float
+        As there.
+    num_samples : int
+        Number of samples, at least 1. The standard error is at most :math:`1 / (2 \sqrt{\text{num\_samples}})`.
+    seed : int
+        Of the samples; the global random state is left alone.
+
+    Returns
+    -------
+    float
+        Share of samples on the right side. A rule that cannot tell (P v = 0) counts one half on each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`bayes_accuracy`; also for a batch of directions and for num_samples < 1.
+    """
+    direction, matrix = _check_problem(v, pooling_matrix)
+    if direction.ndim != 1:
+        raise ValueError(f"got v of shape {direction.shape}; expected one direction, ({matrix.shape[1]},)")
+    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    num_samples = check_index("num_samples", num_samples)
+    if num_samples < 1:
+        raise ValueError(f"got num_samples={num_samples}; expected at least 1")
+    source = generator(torch.device("cpu"), check_seed(seed))
+    signal, _ = _projections(direction, matrix)
+    rule = torch.from_numpy(np.linalg.pinv(matrix).T @ direction * (signal > 0))
+    axis, layer = torch.from_numpy(direction), torch.from_numpy(matrix)
+    correct = 0.0
+    for start in range(0, num_samples, MONTE_CARLO_CHUNK):
+        number = min(MONTE_CARLO_CHUNK, num_samples - start)
+        y = 2.0 * torch.randint(2, (number,), generator=source).double() - 1
+        noise = sigma * torch.randn(number, len(axis), dtype=torch.float64, generator=source)
+        x = noise - (noise @ axis)[:, None] * axis + epsilon * y[:, None] * axis
+        agreement = y * (x @ layer.T @ rule)
+        correct += float((agreement > 0).sum()) + 0.5 * float((agreement == 0).sum())
+    return correct / num_samples
+
+
+def theorem1_accuracy(
+    frequency: int | ArrayLike,
+    prefilter_response: ArrayLike,
+    stride: int,
+    epsilon: ArrayLike = 1.0,
+    sigma: ArrayLike = 3.0,
+) -> Tensor:
+    r"""Accuracy after pooling by Theorem 1 of *Neural Anisotropy Directions*, equation (2), as printed.
+
+    .. math:: 1 - Q\!\left( \frac{\sqrt2 \epsilon}{2 \sigma} \gamma(\ell) \right), \qquad
+              \gamma^2(\ell) = \frac{|\hat m[\ell]|^2 \cdot S}{\sum_{k=1}^{S-1} |\hat m[(\ell + k M) \bmod D]|^2},
+
+    with the tail Q of the standard normal distribution. For the real Fourier atoms the argument that follows from the
+    model has no factor :math:`\sqrt{S/2}` (:func:`fourier_accuracies`): the two agree for S = 2 alone, and this one is
+    larger for S > 2.
+
+    Parameters
+    ----------
+    frequency : int or array of ints
+        :math:`\ell`, between 0 and D - 1.
+    prefilter_response : array-like
+        :math:`\hat m`, shape (D,), real or complex: of :func:`spectral_response`.
     stride : int
         S; it must divide D.
-    sigma_theta : float
-        Standard deviation of :math:`\theta`, zero or positive. That of :math:`\phi` plays no part.
-    epsilon : float
-        Half the distance between the classes, in units of the input; zero or positive.
-    sigma : float
-        Standard deviation of the noise, in units of the input; zero or positive.
-    as_printed : bool
-        True returns Lemma 1 of *Neural Anisotropy Directions* as printed, without the factor 1/S.
+    epsilon, sigma : float or array-like
+        As in :func:`bayes_accuracy`, with the same limits.
 
     Returns
     -------
     Tensor
-        Shape (D,), float64, in units of the loss per squared unit of :math:`\phi`.
+        float64; the shape of epsilon and sigma, followed by that of the frequency.
 
     Raises
     ------
     TypeError, ValueError
-        As :class:`DeepLinearModel`; also if the frequency is not an index, or epsilon or sigma is negative.
+        If the response is no vector, the stride does not divide its length, or a frequency is out of range.
     """
-    m, stride = _check_model(prefilter, stride)
-    frequency = _check_index("frequency", frequency)
-    if not 0 <= frequency < len(m):
-        raise ValueError(f"got frequency={frequency}; expected an index between 0 and D - 1 = {len(m) - 1}")
-    sigma_theta, sigma = _check_scale("sigma_theta", sigma_theta), _check_scale("sigma", sigma)
-    second_moment = torch.full_like(m, sigma**2)
-    second_moment[frequency] += _check_scale("epsilon", epsilon) ** 2
-    return 2 * sigma_theta**2 / (1 if as_printed else stride) * m.square() * second_moment
-
-
-def dipole_gradient_bound(
-    alpha: float,
-    beta: float,
-    rms_gradient: ArrayLike,
-    rms_mixed: ArrayLike,
-    mean_mixed: ArrayLike,
-    *,
-    as_printed: bool = False,
-) -> Tensor:
-    r"""Upper bound on :math:`E\|\nabla_\theta q_\theta(v)\|`, how fast training can change the dipole metric.
-
-    For :math:`q_\theta(v) = g(|v^T \nabla_x f|)`, with g increasing and :math:`|g'(t)| \le \alpha t + \beta` for t > 0,
-
-    .. math:: E\|\nabla_\theta q_\theta(v)\| \le
-              \alpha \sqrt{E|v^T \nabla_x f|^2} \sqrt{E\|\nabla^2_{\theta,x} f\, v\|^2}
-              + \beta\, E\|\nabla^2_{\theta,x} f\, v\|.
-
-    Derivation: the chain rule gives :math:`\|\nabla_\theta q\| = |g'(|s|)|\, \|Hv\| \le (\alpha |s| + \beta) \|Hv\|`
-    with :math:`s = v^T \nabla_x f` and :math:`H = \nabla^2_{\theta,x} f`, and the inequality of Cauchy and Schwarz
-    :math:`E[|s| \|Hv\|] \le \sqrt{E s^2} \sqrt{E\|Hv\|^2}`. Nothing squares :math:`\alpha`.
-
-    Lemma 2 of *Neural Anisotropy Directions*, equation (3), has :math:`\alpha^2` in the place of :math:`\alpha`. That
-    is correct but looser for :math:`\alpha > 1`, and can fail for :math:`\alpha < 1`. An example is
-    :math:`g(t) = a t^2 / 2` (:math:`\alpha = a`, :math:`\beta = 0`) on the deep linear model along :math:`v = e_i`:
-    with Rademacher weights :math:`|s|` and :math:`\|Hv\|` are constants, so the bound with :math:`\alpha` is an
-    equality and the printed one fails for every a < 1. With normal weights of :math:`\sigma_\theta = \sigma_\phi`
-    the left-hand side is :math:`3/(2\sqrt\pi) = 0.846` of the bound, and the printed one fails for every a below it.
-
-    Parameters
-    ----------
-    alpha, beta : float
-        Constants of the growth condition on g', zero or positive.
-    rms_gradient : float or Tensor
-        :math:`\sqrt{E|v^T \nabla_x f|^2}`; for the deep linear model and :math:`v = e_i` the square root of
-        :func:`gradient_covariance`.
-    rms_mixed : float or Tensor
-        :math:`\sqrt{E\|\nabla^2_{\theta,x} f\, v\|^2}`; there the square root of :func:`mixed_second_moment`.
-    mean_mixed : float or Tensor
-        :math:`E\|\nabla^2_{\theta,x} f\, v\|`; it matters only where beta > 0, and is at most ``rms_mixed``.
-    as_printed : bool
-        True returns the right-hand side of equation (3) as printed, with :math:`\alpha^2`.
-
-    Returns
-    -------
-    Tensor
-        float64, of the shape to which the last three arguments broadcast (no dimension for floats).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not real, is negative or not finite, or the shapes do not fit each other.
-    """
-    alpha, beta = _check_scale("alpha", alpha), _check_scale("beta", beta)
-    gradient, rms, mean = _broadcast(rms_gradient=rms_gradient, rms_mixed=rms_mixed, mean_mixed=mean_mixed)
-    return (alpha**2 if as_printed else alpha) * gradient * rms + beta * mean
-
-
-def dipole_probability(eta: ArrayLike, gradient_variance: ArrayLike, *, weights: WeightLaw = "normal") -> Tensor:
-    r"""Probability that a random deep linear model tells a dipole along :math:`e_\ell` apart: :math:`P(q \ge \eta)`.
-
-    Here :math:`q = (\partial f / \partial x[\ell])^2 = (\theta[\ell \bmod M]\, m[\ell]\, \phi[\ell])^2 / S`, the dipole
-    metric for g(t) = t², and :math:`c^2 = E[q]` is entry :math:`\ell` of :func:`gradient_covariance`. The paper bounds
-    this probability by Markov's inequality, :math:`P(q \ge \eta) \le c^2 / \eta`: equation (6) of *Neural Anisotropy
-    Directions*.
-
-    With normal weights :math:`\sqrt q / c` is the modulus of a product of two independent standard normal variables.
-    Its density is :math:`\frac2\pi K_0(u)`, with the modified Bessel function
-    :math:`K_0(u) = \int_0^\infty e^{-u \cosh s} ds`. Integrating over u first,
-
-    .. math:: P(q \ge \eta) = \frac2\pi \int_0^\infty \frac{e^{-u \cosh s}}{\cosh s}\, ds, \qquad u = \sqrt\eta / c.
-
-    The ratio of this to Markov's bound is at most 0.255, at :math:`\eta = 2.79 c^2`: a gap by which a wrong factor in
-    the covariance passes unnoticed. With Rademacher weights q is the constant :math:`c^2`, and at
-    :math:`\eta = c^2` the bound is attained: both sides are 1.
-    For both laws, as for any, :math:`\int_0^\infty P(q \ge \eta)\, d\eta = c^2`.
-
-    Parameters
-    ----------
-    eta : float or Tensor
-        Threshold of the metric, in the units of the variance; zero or positive.
-    gradient_variance : float or Tensor
-        c², zero or positive.
-    weights : {"normal", "rademacher"}
-        Law of the weights, as in :class:`DeepLinearModel`.
-
-    Returns
-    -------
-    Tensor
-        float64, of the shape to which the arguments broadcast (no dimension for floats).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not real, is negative or not finite, the shapes do not fit, or the law is unknown.
-    """
-    _check_law(weights)
-    threshold, variance = _broadcast(eta=eta, gradient_variance=gradient_variance)
-    if weights == "rademacher":
-        return (threshold <= variance).to(torch.float64)
-    u = (threshold / variance).sqrt()
-    # Where the integrand has fallen by exp(-40) or the hyperbolic secant alone has, nothing is left to integrate.
-    end = torch.acosh(1 + 40 / u).clamp(max=40)
-    s = end.unsqueeze(-1) * torch.linspace(0, 1, 201, dtype=torch.float64)
-    cosh = s.cosh()
-    # The integrand is even and analytic and vanishes at the end, so the trapezoidal rule converges geometrically.
-    probability = 2 / math.pi * torch.trapezoid(torch.exp(-u.unsqueeze(-1) * cosh) / cosh, s)
-    return torch.where(threshold == 0, 1.0, probability)
-
-
-def _draw(size: int, sigma: float, weights: WeightLaw, source: torch.Generator | None) -> Tensor:
-    if weights == "normal":
-        return sigma * torch.randn(size, generator=source)
-    return sigma * (2.0 * torch.randint(2, (size,), generator=source) - 1)
-
-
-def _check_model(prefilter: ArrayLike, stride: int) -> tuple[Tensor, int]:
-    m = _check_prefilter(prefilter)
-    return m, _check_stride(stride, len(m))
-
-
-def _check_prefilter(prefilter: ArrayLike) -> Tensor:
-    m = _as_real("prefilter", prefilter)
-    if m.ndim != 1 or not len(m):
-        raise ValueError(f"got a prefilter of shape {tuple(m.shape)}; expected (D,): its response at each frequency")
-    if not bool(torch.isfinite(m).all()):
-        raise ValueError("got a prefilter with NaN or infinite entries; expected finite numbers")
-    return m
-
-
-def _check_stride(stride: int, dimension: int) -> int:
-    stride = _check_index("stride", stride)
-    if stride < 1 or dimension % stride:
+    response = np.asarray(
+        torch.as_tensor(prefilter_response).detach().cpu()
+        if isinstance(prefilter_response, Tensor)
+        else prefilter_response
+    )
+    if response.dtype.kind not in "biufc":
+        raise TypeError(f"got prefilter_response of type {type(prefilter_response).__name__}; expected numbers")
+    if response.ndim != 1 or not len(response) or not np.isfinite(response).all():
         raise ValueError(
-            f"got stride={stride} for a prefilter of D = {dimension} frequencies; expected a positive divisor of D, "
-            "because the model folds the spectrum into S blocks of D/S frequencies"
+            f"got prefilter_response of shape {response.shape}; expected (D,) finite numbers, one for each frequency"
         )
-    return stride
+    stride = check_stride(stride, len(response))
+    frequencies = np.asarray(frequency.cpu() if isinstance(frequency, Tensor) else frequency)
+    if frequencies.dtype.kind not in "iu":
+        raise TypeError(f"got frequency={frequency!r}; expected an int, or an array of ints")
+    if frequencies.size and not 0 <= frequencies.min() <= frequencies.max() < len(response):
+        raise ValueError(f"got frequency={frequency!r}; expected indices between 0 and D - 1 = {len(response) - 1}")
+    blocks = np.abs(response.astype(np.complex128)).reshape(stride, -1)
+    aliases = np.sqrt(_sum_without_own(blocks**2)).reshape(-1)[frequencies]
+    gain = np.sqrt(stride / 2) * blocks.reshape(-1)[frequencies]
+    return torch.as_tensor(special.ndtr(_signal_to_noise(gain, aliases, epsilon, sigma)))
 
 
-def _check_index(name: str, value: int) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected an int") from None
+def fourier_accuracies(
+    prefilter: Prefilter,
+    stride: Stride,
+    epsilon: ArrayLike = 1.0,
+    sigma: ArrayLike = 3.0,
+    *,
+    size: Size,
+    phase: float = 0.0,
+) -> Tensor:
+    r"""Best accuracy after pooling for the real Fourier atoms of every frequency, exactly.
+
+    The atom of frequency :math:`\ell` and phase :math:`\varphi` is :math:`\cos(2\pi \ell n / D - \varphi)`, scaled to
+    unit norm. It has two Fourier coefficients, at :math:`\ell` and at :math:`-\ell`. The row space of P has one
+    dimension for each of the M bins (that has a non-zero response), so the squared projection q is a sum over the
+    bins of :math:`\ell` and :math:`-\ell`, with :math:`E_\ell = \sum_k |\hat m[\ell + kM]|^2` for a bin's energy.
+
+    * The two lie in different bins (:math:`2\ell \not\equiv 0 \bmod M`). Each contributes
+      :math:`|\hat m[\ell]|^2 / 2 E_\ell`, and the accuracy is
+
+      .. math:: \Phi\!\left( \frac\epsilon\sigma \frac{|\hat m[\ell]|}{\sqrt{\sum_{k=1}^{S-1} |\hat m[\ell + kM]|^2}}
+                \right), \qquad \text{whatever the phase.}
+
+    * They share a bin (:math:`2\ell \equiv 0 \bmod M`), but differ. They interfere:
+      :math:`q = 2 c^2 / E_\ell` with :math:`c = \mathrm{Re}(\hat m[\ell]\, e^{-i\varphi})`, and the noise in the bin
+      is that of the aliases other than :math:`\pm\ell`, plus that of the atom in quadrature,
+      :math:`2\, \mathrm{Im}(\hat m[\ell]\, e^{-i\varphi})^2`.
+    * They are the same (:math:`2\ell \equiv 0 \bmod D`). Only the cosine exists there, and it is taken whatever the
+      phase: :math:`q = |\hat m[\ell]|^2 / E_\ell`, the first formula again.
+
+    Parameters
+    ----------
+    prefilter, stride
+        As in :func:`pooling_matrix`.
+    epsilon, sigma : float or array-like
+        As in :func:`bayes_accuracy`, with the same limits.
+    size : int or (int, int)
+        D, or the (h, w) of images. Then bins are those of the 2D transform, and the conditions hold in both axes.
+    phase : float
+        :math:`\varphi` in radians; 0 is a cosine, :math:`\pi/2` a sine.
+
+    Returns
+    -------
+    Tensor
+        float64, the shape of epsilon and sigma, followed by (D,) or (h, w); frequencies in the order of
+        ``torch.fft.fft``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`pooling_matrix` and :func:`bayes_accuracy`; also if the phase is not finite.
+    """
+    sizes, strides = _check_geometry(size, stride)
+    if not math.isfinite(phase):
+        raise ValueError(f"got phase={phase}; expected a finite number of radians")
+    response = _response(prefilter, sizes, strides).reshape(-1)
+    signal, noise = _fourier_projections(response, sizes, strides, float(phase))
+    accuracies = special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma))
+    return torch.from_numpy(accuracies.reshape(accuracies.shape[:-1] + sizes))
 
 
-def _check_scale(name: str, value: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a number") from None
-    if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"got {name}={number}; expected zero or a positive number")
-    return number
+def _fourier_projections(
+    response: NDArray[np.complex128], sizes: tuple[int, ...], strides: tuple[int, ...], phase: float
+) -> tuple[Array, Array]:
+    """Signal and noise in the bin of every frequency, up to a common factor."""
+    bins = _alias_sets(sizes, strides)
+    index = np.arange(math.prod(sizes)).reshape(sizes)
+    conjugate = np.roll(np.flip(index), 1, axis=tuple(range(len(sizes)))).reshape(-1)
+    energy = np.abs(response) ** 2
+    others = np.empty_like(energy)
+    others[bins] = _sum_without_own(energy[bins])
+    signal, quadrature = np.abs(response), np.zeros_like(energy)
+
+    in_phase = response * np.exp(-1j * phase)
+    floor = RESPONSE_TOLERANCE * np.abs(response).max()
+    # Bins that are their own conjugate: at most two for each axis.
+    for members in bins.T[_bin_is_self_conjugate(bins, conjugate)]:
+        # Sums over pairs (l, -l), so that a pair as a whole is left out, without subtracting anything.
+        pairs, inverse = np.unique(np.minimum(members, conjugate[members]), return_inverse=True)
+        pair_energy: Array = np.bincount(inverse, weights=energy[members], minlength=len(pairs)).astype(np.float64)
+        others[members] = _sum_without_own(pair_energy)[inverse]
+        interferes = members[members != conjugate[members]]
+        real, imaginary = np.abs(in_phase[interferes].real), np.abs(in_phase[interferes].imag)
+        signal[interferes] = math.sqrt(2) * np.where(real > floor, real, 0)
+        quadrature[interferes] = 2 * np.where(imaginary > floor, imaginary, 0) ** 2
+    return signal, np.sqrt(others + quadrature)
 
 
-def _check_law(weights: str) -> None:
-    if weights not in get_args(WeightLaw):
-        raise ValueError(f"got weights={weights!r}; expected one of {', '.join(map(repr, get_args(WeightLaw)))}")
+def _bin_is_self_conjugate(bins: NDArray[np.intp], conjugate: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether a bin holds -l for each l in it; bins has shape (aliases, bins)."""
+    bin_of = np.empty(bins.size, dtype=np.intp)
+    bin_of[bins] = np.arange(bins.shape[1])
+    return bin_of[conjugate[bins[0]]] == np.arange(bins.shape[1])
 
 
-def _as_real(name: str, value: ArrayLike) -> Tensor:
-    try:
-        # By way of NumPy, numbers and lists of them become float64; PyTorch alone would round them to float32.
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.array(value))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"got {name} of type {type(value).__name__} ({error}); expected real numbers") from None
-    if tensor.is_complex():
-        raise TypeError(f"got a complex {name}; expected real numbers (the deep linear model is a real one)")
-    return tensor.detach().to("cpu", torch.float64)
+def _alias_sets(sizes: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.intp]:
+    """Flat indices of the frequencies that share a bin; shape (aliases, bins)."""
+    index = np.arange(math.prod(sizes))
+    if len(sizes) == 1:
+        return index.reshape(strides[0], -1)
+    (h, w), (s, t) = sizes, strides
+    return index.reshape(s, h // s, t, w // t).transpose(0, 2, 1, 3).reshape(s * t, -1)
 
 
-def _broadcast(**values: ArrayLike) -> tuple[Tensor, ...]:
-    tensors = {name: _as_real(name, value) for name, value in values.items()}
-    for name, tensor in tensors.items():
-        if not bool((torch.isfinite(tensor) & (tensor >= 0)).all()):
-            raise ValueError(f"got {name} with negative, NaN or infinite values; expected zero or positive numbers")
-    try:
-        return torch.broadcast_tensors(*tensors.values())
-    except RuntimeError:
-        shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
-        raise ValueError(f"got shapes that do not fit: {shapes}; expected ones that broadcast") from None
+def _sum_without_own(values: Array) -> Array:
+    """For every entry the sum of the others along the first axis; no subtraction, hence no cancellation."""
+    zero = np.zeros_like(values[:1])
+    before = np.concatenate([zero, np.cumsum(values[:-1], axis=0)])
+    after = np.concatenate([np.cumsum(values[:0:-1], axis=0)[::-1], zero])
+    return before + after
+
+
+def _projections(direction: Array, matrix: Array) -> tuple[Array, Array]:
+    """Length of the projections of unit vectors (..., D) on the row space of a matrix and on its complement."""
+    _, singular, rows = np.linalg.svd(matrix, full_matrices=False)
+    rows = rows[singular > max(matrix.shape) * np.finfo(np.float64).eps * singular[0]]
+    inside = direction @ rows.T @ rows
+    signal, noise = np.linalg.norm(inside, axis=-1), np.linalg.norm(direction - inside, axis=-1)
+    return np.where(signal > ANGLE_TOLERANCE, signal, 0), np.where(noise > ANGLE_TOLERANCE, noise, 0)
+
+
+def _signal_to_noise(signal: Array, noise: Array, epsilon: ArrayLike, sigma: ArrayLike) -> Array:
+    """(epsilon signal) / (sigma noise): zero where there is no signal, else infinite where there is no noise."""
+    scales = broadcast(epsilon=epsilon, sigma=sigma)
+    epsilons, sigmas = (scale.numpy().reshape(tuple(scale.shape) + (1,) * signal.ndim) for scale in scales)
+    numerator, denominator = np.broadcast_arrays(epsilons * signal, sigmas * noise)
+    with np.errstate(divide="ignore", over="ignore"):
+        # Without a signal the noise plays no part, not even its absence.
+        return np.asarray(numerator / np.where(numerator == 0, 1.0, denominator))
+
+
+def _response(prefilter: Prefilter, sizes: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.complex128]:
+    response = np.ones((), dtype=np.complex128)
+    for d, s in zip(sizes, strides, strict=True):
+        taps = _taps(prefilter, d, s)
+        axis = np.fft.ifft(taps) * d
+        floor = RESPONSE_TOLERANCE * np.abs(taps).sum()
+        axis = np.where(np.abs(axis.real) > floor, axis.real, 0) + 1j * np.where(abs(axis.imag) > floor, axis.imag, 0)
+        response = np.multiply.outer(response, axis)
+    return response
+
+
+def _taps(prefilter: Prefilter, size: int, stride: int) -> Array:
+    """The taps on all D samples, counted from sample nS and around the circle."""
+    taps = np.zeros(size)
+    if not isinstance(prefilter, str):
+        given = as_real("prefilter", prefilter).numpy()
+        if given.ndim != 1 or not len(given):
+            raise ValueError(f"got a prefilter of shape {given.shape}; expected its taps, a vector of real numbers")
+        if not np.isfinite(given).all():
+            raise ValueError("got a prefilter with NaN or infinite entries; expected finite numbers")
+        if len(given) > size:
+            raise ValueError(f"got a prefilter of {len(given)} taps for a signal of {size} samples; expected at most D")
+        taps[: len(given)] = given
+        return taps
+    _check_name(prefilter)
+    frequency = np.fft.fftfreq(size, 1 / size)
+    if prefilter == "average":
+        taps[:stride] = 1 / stride
+    elif prefilter == "identity":
+        taps[0] = 1
+    elif prefilter == "binomial":
+        order = 2 * (stride - 1)
+        positions = (np.arange(order + 1) - order // 2) % size
+        np.add.at(taps, positions, stats.binom.pmf(np.arange(order + 1), order, 0.5))
+    elif prefilter == "gaussian":
+        taps = np.fft.ifft(np.exp(-2 * (np.pi * stride / 2 * frequency / size) ** 2)).real
+    else:
+        taps = np.fft.ifft(2 * stride * np.abs(frequency) <= size).real
+    return taps
+
+
+def _check_name(prefilter: str) -> None:
+    if prefilter not in get_args(PrefilterName):
+        names = ", ".join(map(repr, get_args(PrefilterName)))
+        raise ValueError(f"got prefilter={prefilter!r}; expected one of {names}, or an array of taps")
+
+
+def _check_geometry(size: Size, stride: Stride) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    sizes = check_shape(size if isinstance(size, tuple | list | torch.Size) else (size,), (1, 2))
+    strides: tuple[Any, ...] = tuple(stride) if isinstance(stride, tuple | list) else (stride,) * len(sizes)
+    if len(strides) != len(sizes):
+        raise ValueError(f"got stride={stride!r} for size={size!r}; expected one int, or one for each axis")
+    return sizes, tuple(check_stride(s, d) for s, d in zip(strides, sizes, strict=True))
+
+
+def _check_problem(v: ArrayLike, pooling_matrix: ArrayLike) -> tuple[Array, Array]:
+    direction, matrix = as_real("v", v).numpy(), as_real("pooling_matrix", pooling_matrix).numpy()
+    if matrix.ndim != 2 or not matrix.size:
+        raise ValueError(f"got pooling_matrix of shape {matrix.shape}; expected (M, D)")
+    if direction.ndim < 1 or direction.shape[-1] != matrix.shape[1]:
+        raise ValueError(
+            f"got v of shape {direction.shape} for a pooling_matrix of shape {matrix.shape}; "
+            f"expected ({matrix.shape[1]},), or a batch (..., {matrix.shape[1]})"
+        )
+    if not (np.isfinite(direction).all() and np.isfinite(matrix).all()):
+        raise ValueError("got v or pooling_matrix with NaN or infinite entries; expected finite numbers")
+    largest = np.abs(direction).max(axis=-1, keepdims=True, initial=0)
+    if (largest == 0).any():
+        raise ValueError("got v = 0, which has no direction; expected a non-zero vector")
+    # Dividing by the largest entry first keeps very large and very small vectors from over- and underflowing.
+    scaled = direction / largest
+    return scaled / np.linalg.norm(scaled, axis=-1, keepdims=True), matrix

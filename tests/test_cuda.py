@@ -59,7 +59,7 @@ def test_nothing_waits_for_the_device_inside_an_epoch():
         torch.cuda.set_sync_debug_mode("warn" if calls["count"] == 1 else "default")
 
     try:
-        with pytest.warns(UserWarning) as caught:
+        with pytest.warns(UserWarning, match="synchroniz") as caught:
             nt.train(network, (x, y), (x, y), nt.TrainConfig(epochs=2, batch_size=8), progress=False,
                      evaluate_every=0, callback=stop_after_warm_up)  # fmt: skip
     finally:

@@ -1,7 +1,7 @@
-"""The closed forms of the deep linear model against autograd and Monte Carlo.
+"""Linear pooling and Theorem 1: the operator, and the exact accuracy by four independent routes.
 
-Tolerances are five standard errors, measured on the same sample. The seeds are fixed, so nothing is flaky; for a normal
-law one comparison in two million would fail by chance.
+The routes are μᵀΣ⁺μ written out, the angle to the row space, the FFT, and Monte Carlo. Algebra in float64 is compared
+to 1e-10: condition numbers here are below 1e4. Seeds are fixed, and hypothesis runs derandomised.
 """
 
 from __future__ import annotations
@@ -11,423 +11,446 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import integrate, special
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
 from torch import Tensor
-from torch.func import functional_call, grad, jacrev, vmap
 
 import nadtools as nt
+from nadtools import deep_linear, pooling
 from nadtools.pooling import (
-    DeepLinearModel,
-    dipole_gradient_bound,
-    dipole_probability,
-    expected_hessian,
-    gradient_covariance,
-    mixed_second_moment,
+    aliasing_matrix,
+    bayes_accuracy,
+    bayes_error,
+    fourier_accuracies,
+    monte_carlo_accuracy,
+    pooling_matrix,
+    spectral_response,
+    theorem1_accuracy,
 )
 
-SIGMA_THETA, SIGMA_PHI = 0.7, 1.3  # unequal, so that a mix-up shows
-NUM_NETWORKS = 20_000
-
-# A stride of 2 alone could hide factors such as sqrt(S/2); M = D/S is not always S, so a transposed A shows too.
-CASES = [(8, 2, 0), (8, 4, 1), (12, 4, 2), (16, 8, 3), (6, 1, 4)]
-
-
-def generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+NAMES = ("average", "gaussian", "binomial", "ideal", "identity")
+SIGNED_TAPS = (0.3, -0.5, 1.0, 0.2)  # no symmetry: its response has a phase
+PREFILTERS = [*NAMES, SIGNED_TAPS]
+# Even and odd M and S, M = 1, M < S and M > S: S = 2 alone would hide a factor sqrt(S/2).
+GEOMETRIES = [(8, 1), (16, 2), (16, 4), (24, 4), (24, 8), (12, 3), (15, 3), (15, 5), (8, 8), (20, 10)]
+PHASES = [0.0, 0.4, math.pi / 2, 2.0]
 
 
-def prefilter(dimension: int, seed: int) -> Tensor:
-    """Alternates between a Gaussian low-pass and a signed random response that is bounded away from zero."""
-    frequencies = torch.fft.fftfreq(dimension, dtype=torch.float64)
-    if seed % 2:
-        signs = 2.0 * torch.randint(2, (dimension,), generator=generator(seed)) - 1
-        return signs * (0.3 + torch.rand(dimension, dtype=torch.float64, generator=generator(seed)))
-    return torch.exp(-4 * frequencies.square())
+def random_tensor(*shape: int, seed: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def model(dimension: int, stride: int, seed: int) -> DeepLinearModel:
-    return DeepLinearModel(prefilter(dimension, seed), stride, seed=0).double()
+def close(actual: Tensor, expected: object) -> None:
+    torch.testing.assert_close(actual, torch.as_tensor(expected, dtype=actual.dtype), rtol=1e-10, atol=1e-12)
 
 
-def draw_weights(dimension: int, stride: int, seed: int, number: int = NUM_NETWORKS) -> dict[str, Tensor]:
-    source = generator(seed)
-    theta = torch.randn(number, dimension // stride, dtype=torch.float64, generator=source)
-    phi = torch.randn(number, dimension, dtype=torch.float64, generator=source)
-    return {"theta": SIGMA_THETA * theta, "phi": SIGMA_PHI * phi}
+def atoms(size: int, phase: float) -> Tensor:
+    """The atom of every frequency, as rows; at frequencies without a sine the cosine."""
+    return torch.stack(
+        [
+            nt.fourier_atom((1, size), (0, f), 0.0 if 2 * f % size == 0 else phase, dtype=torch.float64)[0]
+            for f in range(size)
+        ]
+    )
 
 
-def output(network: DeepLinearModel, weights: dict[str, Tensor], x: Tensor) -> Tensor:
-    """f(x) of one sample for given weights; autograd goes through the module itself."""
-    return functional_call(network, weights, (x[None],)).squeeze()
+def textbook_accuracy(v: Tensor, matrix: Tensor, epsilon: float, sigma: float) -> float:
+    """The definition, with an explicit pseudo-inverse; v of unit norm."""
+    mean = epsilon * matrix @ v
+    covariance = sigma**2 * matrix @ (torch.eye(len(v), dtype=torch.float64) - torch.outer(v, v)) @ matrix.T
+    scale = float(torch.linalg.matrix_norm(matrix, 2)) ** 2 * sigma**2
+    inverse = torch.linalg.pinv(covariance, atol=1e-11 * scale, rtol=0.0, hermitian=True)
+    if (covariance @ inverse @ mean - mean).norm() > 1e-7 * mean.norm():
+        return 1.0
+    return float(special.ndtr(math.sqrt(max(float(mean @ inverse @ mean), 0.0))))
 
 
-def check_mean(samples: Tensor, expected: Tensor) -> None:
-    """The mean over the first axis is within five standard errors of what is expected, entry by entry."""
-    standard_error = samples.std(0) / math.sqrt(len(samples))
-    assert ((samples.mean(0) - expected).abs() <= 5 * standard_error + 1e-12).all()
+# The operator
 
 
-def check_mean_differs(samples: Tensor, wrong: Tensor) -> None:
-    """Every entry of the mean is more than five standard errors away."""
-    standard_error = samples.std(0) / math.sqrt(len(samples))
-    assert ((samples.mean(0) - wrong).abs() > 5 * standard_error).all()
+@pytest.mark.parametrize(("size", "stride"), GEOMETRIES)
+@pytest.mark.parametrize("prefilter", PREFILTERS)
+def test_matrix_and_spectral_form_agree(size, stride, prefilter):
+    # Equation (1), with unitary transforms and the aliasing matrix written out.
+    x = random_tensor(size, seed=size + stride)
+    z = pooling_matrix(prefilter, stride, size) @ x
+    spectrum = spectral_response(prefilter, size, stride) * torch.fft.fft(x, norm="ortho")
+    folded = spectrum.unflatten(0, (stride, -1)).sum(0) / math.sqrt(stride)
+    close(torch.fft.fft(z, norm="ortho"), folded)
+    close(aliasing_matrix(size, stride).to(torch.complex128) @ spectrum, folded)
+    close(torch.fft.ifft(folded, norm="ortho").real, z)
 
 
-# The model
+@pytest.mark.parametrize(("size", "stride"), GEOMETRIES)
+def test_average_is_the_average_pooling_of_torch(size, stride):
+    x = random_tensor(3, 1, size, seed=size)
+    expected = torch.nn.functional.avg_pool1d(x, stride).squeeze(1)
+    close(x[:, 0] @ pooling_matrix("average", stride, size).T, expected)
+    close(x[:, 0] @ pooling_matrix([1 / stride] * stride, stride, size).T, expected)
 
 
-@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
-def test_the_model_is_its_formula_with_an_explicit_aliasing_matrix(dimension, stride, seed):
-    network = model(dimension, stride, seed)
-    aliasing = torch.cat([torch.eye(dimension // stride, dtype=torch.float64)] * stride, dim=1) / math.sqrt(stride)
-    x = torch.randn(5, dimension, dtype=torch.float64, generator=generator(seed))
-    expected = (network.m * network.phi * x) @ aliasing.T @ network.theta
-    assert network(x).shape == (5, 1)
-    torch.testing.assert_close(network(x)[:, 0], expected)
-    torch.testing.assert_close(network(x.view(5, 1, 1, dimension)), network(x))
+def test_average_in_two_dimensions_is_the_average_pooling_of_torch():
+    x = random_tensor(3, 1, 6, 8, seed=0)
+    for stride in (1, 2, (3, 2), (2, 4)):
+        expected = torch.nn.functional.avg_pool2d(x, stride).flatten(1)
+        close(x.flatten(1) @ pooling_matrix("average", stride, (6, 8)).T, expected)
 
 
-def test_weights_have_the_stated_law():
-    dimension, stride = 200_000, 2
-    normal = DeepLinearModel(torch.ones(dimension), stride, SIGMA_THETA, SIGMA_PHI, seed=5)
-    for weights, sigma in ((normal.theta.detach().double(), SIGMA_THETA), (normal.phi.detach().double(), SIGMA_PHI)):
-        for power, moment in ((1, 0), (2, sigma**2), (4, 3 * sigma**4)):
-            check_mean(weights**power, torch.tensor(moment, dtype=torch.float64))
-    signs = DeepLinearModel(torch.ones(dimension), stride, SIGMA_THETA, SIGMA_PHI, weights="rademacher", seed=5)
-    for weights, sigma in ((signs.theta.detach(), SIGMA_THETA), (signs.phi.detach(), SIGMA_PHI)):
-        torch.testing.assert_close(weights.abs(), torch.full_like(weights, sigma))
-        check_mean(weights.double(), torch.tensor(0.0, dtype=torch.float64))
+def test_taps_are_those_of_a_convolution_in_torch():
+    size, stride = 12, 3
+    x = random_tensor(1, 1, size, seed=4)
+    taps = torch.tensor(SIGNED_TAPS, dtype=torch.float64)
+    around = torch.cat([x, x[..., : len(taps) - 1]], dim=-1)
+    expected = torch.nn.functional.conv1d(around, taps[None, None], stride=stride).flatten()[: size // stride]
+    close(pooling_matrix(taps, stride, size) @ x.flatten(), expected)
 
 
-def test_a_seed_fixes_the_weights_and_without_one_the_global_generator_is_used():
-    a, b, c = (DeepLinearModel(torch.ones(8), 2, seed=seed) for seed in (1, 1, 2))
-    assert torch.equal(a.phi, b.phi) and torch.equal(a.theta, b.theta) and not torch.equal(a.phi, c.phi)
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        first, second = DeepLinearModel(torch.ones(8), 2), DeepLinearModel(torch.ones(8), 2)
-        torch.manual_seed(3)
-        again = DeepLinearModel(torch.ones(8), 2)
-    assert torch.equal(first.phi, again.phi) and not torch.equal(first.phi, second.phi)
+@pytest.mark.parametrize("prefilter", PREFILTERS)
+def test_two_dimensional_matrix_and_spectral_form_agree(prefilter):
+    size, stride = (4, 6), (2, 3)
+    x = random_tensor(*size, seed=1)
+    z = pooling_matrix(prefilter, stride, size) @ x.flatten()
+    spectrum = spectral_response(prefilter, size, stride) * torch.fft.fft2(x, norm="ortho")
+    folded = aliasing_matrix(size, stride).to(torch.complex128) @ spectrum.flatten()
+    close(torch.fft.fft2(z.view(2, 2), norm="ortho").flatten(), folded)
 
 
-@pytest.mark.parametrize("estimator", ["secant", "gradient"])
-def test_estimate_nads_takes_the_model(estimator):
-    dimension, stride, num_networks = 8, 4, 300
-    m = prefilter(dimension, 1)
+def test_the_aliasing_matrix_is_a_row_of_identities():
+    matrix = aliasing_matrix(6, 3)
+    close(matrix * math.sqrt(3), [[1.0, 0, 1, 0, 1, 0], [0, 1.0, 0, 1, 0, 1]])
+    close(matrix @ matrix.T, torch.eye(2, dtype=torch.float64))
 
-    def estimate(weights, number, **options):
-        return nt.estimate_nads(
-            lambda: DeepLinearModel(m, stride, SIGMA_THETA, SIGMA_PHI, weights=weights),
-            number,
-            estimator,
-            image_size=(1, dimension),
-            progress=False,
-            **options,
+
+@pytest.mark.parametrize(("size", "stride"), GEOMETRIES)
+def test_named_prefilters_have_their_responses(size, stride):
+    cycles = torch.fft.fftfreq(size, dtype=torch.float64)
+
+    def check(name: str, expected: Tensor) -> None:
+        torch.testing.assert_close(
+            spectral_response(name, size, stride), expected.to(torch.complex128), rtol=0, atol=1e-13
         )
 
-    expected = gradient_covariance(m, stride, SIGMA_THETA, SIGMA_PHI)
-    # The square of every entry of the gradient is a constant here: the diagonal comes out exactly (in float32).
-    exact = estimate("rademacher", 3, average_output_layer=False).covariance().diag()
-    torch.testing.assert_close(exact, expected, rtol=1e-5, atol=0)
-    # (XY)² has mean 1 and variance 8, so the relative standard error is sqrt(8 / n); five of them are 0.82.
-    sampled = estimate("normal", num_networks, average_output_layer=False).covariance().diag()
-    assert ((sampled / expected - 1).abs() < 5 * math.sqrt(8 / num_networks)).all()
-    with pytest.warns(UserWarning, match="linear layer"):
-        estimate("normal", 2)
+    check("identity", torch.ones(size))
+    check("gaussian", torch.exp(-2 * (math.pi * stride / 2 * cycles) ** 2))
+    check("binomial", torch.cos(math.pi * cycles) ** (2 * (stride - 1)))
+    check("ideal", (cycles.abs() <= 1 / (2 * stride)).double())
+    # A geometric sum: the modulus is the Dirichlet kernel, the phase that of half a window.
+    kernel = torch.special.sinc(stride * cycles) / torch.special.sinc(cycles)
+    check("average", kernel * torch.exp(1j * math.pi * cycles * (stride - 1)))
 
 
-# Equations (4), (5) and Lemma 1
+def test_zeros_of_the_response_are_exact():
+    response = spectral_response("average", 4096, 8)
+    assert response.nonzero().flatten().tolist() == [f for f in range(4096) if f == 0 or f % 512]
 
 
-@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
-def test_gradient_covariance(dimension, stride, seed):
-    network, weights = model(dimension, stride, seed), draw_weights(dimension, stride, seed)
-    x = torch.randn(dimension, dtype=torch.float64, generator=generator(seed))
-    gradients = vmap(grad(output, argnums=2), in_dims=(None, 0, None))(network, weights, x)
-    products = gradients[:, :, None] * gradients[:, None, :]
-    arguments = (network.m, stride, SIGMA_THETA, SIGMA_PHI)
-    check_mean(products, gradient_covariance(*arguments).diag())
-    if stride > 1:
-        check_mean_differs(gradients.square(), gradient_covariance(*arguments, as_printed=True))
-    torch.testing.assert_close(
-        gradient_covariance(*arguments, as_printed=True), SIGMA_THETA**2 * SIGMA_PHI**2 * network.m**2
+def test_anti_aliased_networks_taps():
+    close(pooling_matrix("binomial", 2, 8)[1], [0.0, 0.25, 0.5, 0.25, 0, 0, 0, 0])
+
+
+# The exact accuracy
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(3, 8, 3), (5, 8, 2), (12, 8, 7), (1, 6, 1), (4, 4, 3)])
+def test_bayes_accuracy_is_the_textbook_formula(seed, rows, columns, rank):
+    left, right = (torch.linalg.qr(random_tensor(n, rank, seed=seed + n)).Q for n in (rows, columns))
+    matrix = left * torch.linspace(0.5, 3, rank, dtype=torch.float64) @ right.T
+    v = torch.nn.functional.normalize(random_tensor(columns, seed=seed + 200), dim=0)
+    for epsilon, sigma in ((1.0, 3.0), (0.5, 0.7), (2.0, 1.0)):
+        expected = textbook_accuracy(v, matrix, epsilon, sigma)
+        assert expected > 0.5 and (expected < 1 or epsilon > sigma)
+        assert float(bayes_accuracy(v, matrix, epsilon, sigma)) == pytest.approx(expected, abs=1e-9)
+        assert float(bayes_error(v, matrix, epsilon, sigma)) == pytest.approx(1 - expected, abs=1e-9)
+    # Within the row space the mean leaves the range of the covariance; out of it, nothing is left.
+    row_space = torch.linalg.svd(matrix).Vh
+    inside, outside = row_space[:rank].sum(0), row_space[rank:].sum(0)
+    assert textbook_accuracy(inside / inside.norm(), matrix, 0.1, 5.0) == 1
+    assert float(bayes_accuracy(inside, matrix, 0.1, 5.0)) == 1 and float(bayes_error(inside, matrix, 0.1, 5.0)) == 0
+    assert float(bayes_accuracy(inside, matrix, 1e-17, 1.0)) == 1  # exactly no noise: rounding would be some 1e-16
+    assert float(bayes_accuracy(outside, matrix, 5.0, 0.1)) == 0.5 == float(bayes_error(outside, matrix, 5.0, 0.1))
+
+
+def test_two_pixels_by_hand():
+    # The mean of two pixels; v at the angle t to (1, 1): (epsilon/sigma) cot t.
+    for angle in (0.1, 0.7, 1.5):
+        v = math.cos(angle) * np.array([1, 1]) / math.sqrt(2) + math.sin(angle) * np.array([1, -1]) / math.sqrt(2)
+        expected = stats.norm.cdf(0.8 / 1.7 / math.tan(angle))
+        assert float(bayes_accuracy(v, [[0.5, 0.5]], 0.8, 1.7)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_error_is_exact_where_the_accuracy_rounds_to_one():
+    v = [math.cos(0.1), math.sin(0.1)]
+    for epsilon in (10.0, 100.0, 300.0):
+        expected = stats.norm.logsf(epsilon / 3 / math.tan(0.1))
+        error = float(bayes_error(v, [[1.0, 0.0]], epsilon))
+        assert (0.0 if expected < -745 else math.exp(expected)) == pytest.approx(error, rel=1e-9)
+    assert float(bayes_accuracy(v, [[1.0, 0.0]], 10.0)) == 1 and 0 < float(bayes_error(v, [[1.0, 0.0]], 10.0)) < 1e-200
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("prefilter", PREFILTERS)
+@pytest.mark.parametrize(("size", "stride"), GEOMETRIES)
+def test_the_curve_is_the_dense_answer_at_every_frequency(size, stride, prefilter, phase):
+    matrix, directions = pooling_matrix(prefilter, stride, size), atoms(size, phase)
+    for epsilon, sigma in ((1.0, 3.0), (1.0, 0.4)):
+        curve = fourier_accuracies(prefilter, stride, epsilon, sigma, size=size, phase=phase)
+        assert curve.shape == (size,) and curve.dtype == torch.float64
+        close(curve, bayes_accuracy(directions, matrix, epsilon, sigma))
+    # And the definition, for a few of them.
+    for frequency in range(0, size, 3):
+        expected = textbook_accuracy(directions[frequency], matrix, 1.0, 0.4)
+        assert float(curve[frequency]) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize(("size", "stride"), [(16, 2), (16, 4), (24, 8), (15, 5), (128, 4)])
+@pytest.mark.parametrize("prefilter", PREFILTERS)
+def test_theorem_1_at_generic_frequencies(size, stride, prefilter):
+    """The formula of the book, and the factor sqrt(S/2) of the printed one."""
+    bins, epsilon, sigma = size // stride, 1.0, 0.9
+    response = spectral_response(prefilter, size, stride)
+    curve = fourier_accuracies(prefilter, stride, epsilon, sigma, size=size, phase=0.3)
+    for f in range(size):
+        if 2 * f % bins == 0:
+            continue
+        aliases = sum(float(response[(f + k * bins) % size].abs()) ** 2 for k in range(1, stride))
+        gain = float(response[f].abs())
+        ratio = math.inf if gain and not aliases else gain and gain / math.sqrt(aliases)
+        assert float(curve[f]) == pytest.approx(stats.norm.cdf(epsilon / sigma * ratio), rel=1e-12)
+        printed = 1 - stats.norm.sf(math.sqrt(2) * epsilon / (2 * sigma) * ratio * math.sqrt(stride))
+        assert float(theorem1_accuracy(f, response, stride, epsilon, sigma)) == pytest.approx(printed, rel=1e-12)
+        if stride == 2:
+            assert printed == pytest.approx(float(curve[f]), rel=1e-12)
+        elif 0.1 < ratio < 2:
+            assert printed > float(curve[f]) + 0.005
+
+
+def test_the_printed_formula_is_refuted_by_sampling():
+    # Figure A4a's setting at the frequency where the two differ most, among generic ones.
+    size, stride, epsilon, sigma = 128, 4, 1.0, 1.0
+    exact = fourier_accuracies("average", stride, epsilon, sigma, size=size)
+    printed = theorem1_accuracy(torch.arange(size), spectral_response("average", size, stride), stride, epsilon, sigma)
+    generic = 2 * torch.arange(size) % (size // stride) != 0
+    frequency = int(((printed - exact) * generic).argmax())
+    number = 40_000
+    measured = monte_carlo_accuracy(
+        atoms(size, 0.0)[frequency], pooling_matrix("average", stride, size), epsilon, sigma, number, seed=1
     )
+    assert abs(measured - float(exact[frequency])) < 5 * 0.5 / math.sqrt(number)
+    assert float(printed[frequency]) - measured > 0.05
 
 
-@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
-def test_mixed_second_moment(dimension, stride, seed):
-    network, weights = model(dimension, stride, seed), draw_weights(dimension, stride, seed)
-    x = torch.randn(dimension, dtype=torch.float64, generator=generator(seed))
-    mixed = vmap(jacrev(grad(output, argnums=2), argnums=1), in_dims=(None, 0, None))(network, weights, x)
-    # Each block has shape (networks, D, parameters): the transpose of a block of H.
-    moment = mixed["theta"] @ mixed["theta"].mT + mixed["phi"] @ mixed["phi"].mT
-    arguments = (network.m, stride, SIGMA_THETA, SIGMA_PHI)
-    check_mean(moment, mixed_second_moment(*arguments).diag())
-    if stride > 1:
-        printed = mixed_second_moment(*arguments, as_printed=True)
-        check_mean_differs(moment.diagonal(dim1=1, dim2=2), printed)
-        torch.testing.assert_close(printed, (SIGMA_THETA**2 + SIGMA_PHI**2 / stride) * network.m**2)
-
-
-@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
-@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 3.0), (2.0, 0.5)])
-def test_expected_hessian(dimension, stride, seed, epsilon, sigma):
-    network, weights = model(dimension, stride, seed), draw_weights(dimension, stride, seed)
-    frequency = dimension - 2
-    source = generator(seed + 100)
-    y = 2.0 * torch.randint(2, (NUM_NETWORKS,), generator=source) - 1
-    x = sigma * torch.randn(NUM_NETWORKS, dimension, dtype=torch.float64, generator=source)
-    x[:, frequency] += epsilon * y
-
-    def loss(phi: Tensor, theta: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return (y - output(network, {"theta": theta, "phi": phi}, x)).square()
-
-    hessians = vmap(jacrev(grad(loss)))(weights["phi"], weights["theta"], x, y)
-    arguments = (frequency, network.m, stride, SIGMA_THETA, epsilon, sigma)
-    check_mean(hessians, expected_hessian(*arguments).diag())
-    if stride > 1:
-        printed = expected_hessian(*arguments, as_printed=True)
-        check_mean_differs(hessians.diagonal(dim1=1, dim2=2), printed)
-        signal = torch.zeros(dimension, dtype=torch.float64)
-        signal[frequency] = 2 * epsilon**2 * network.m[frequency] ** 2 * SIGMA_THETA**2
-        torch.testing.assert_close(printed, signal + 2 * sigma**2 * SIGMA_THETA**2 * network.m**2)
-
-
-def test_without_noise_only_the_signal_curves_the_loss():
-    hessian_diagonal = expected_hessian(3, torch.ones(8), 2, 1.0, epsilon=0.5, sigma=0.0)
-    assert hessian_diagonal.nonzero().tolist() == [[3]] and float(hessian_diagonal[3]) == 2 * 0.25 / 2
-    assert not expected_hessian(3, torch.ones(8), 2, 1.0, epsilon=0.0, sigma=0.0).any()
-
-
-def test_rademacher_weights_give_the_closed_forms_without_any_averaging():
-    for dimension, stride, seed in CASES:
-        network = DeepLinearModel(
-            prefilter(dimension, seed), stride, SIGMA_THETA, SIGMA_PHI, weights="rademacher", seed=seed
-        ).double()
-        weights = {name: parameter.detach() for name, parameter in network.named_parameters()}
-        x = torch.randn(dimension, dtype=torch.float64, generator=generator(seed))
-        gradient = grad(output, argnums=2)(network, weights, x)
-        mixed = jacrev(grad(output, argnums=2), argnums=1)(network, weights, x)
-        squares = mixed["theta"].square().sum(1) + mixed["phi"].square().sum(1)
-        arguments = (network.m, stride, SIGMA_THETA, SIGMA_PHI)
-        # The weights were drawn in float32: sigma = 0.7 is known to a relative 6e-8.
-        torch.testing.assert_close(gradient.square(), gradient_covariance(*arguments), rtol=1e-6, atol=0)
-        torch.testing.assert_close(squares, mixed_second_moment(*arguments), rtol=1e-6, atol=0)
-
-
-# Lemma 2
-
-
-def dipole_gradient_norms(network: DeepLinearModel, weights: dict[str, Tensor], v: Tensor, slope: float, offset: float):
-    """||grad q|| over all weights, for g(t) = slope t²/2 + offset t, by autograd; and |s| and ||Hv||."""
-    x = torch.zeros_like(v)
-
-    def derivative(weights: dict[str, Tensor]) -> Tensor:
-        return grad(output, argnums=2)(network, weights, x) @ v
-
-    def metric(weights: dict[str, Tensor]) -> Tensor:
-        t = derivative(weights).abs()
-        return slope * t.square() / 2 + offset * t
-
-    def norm(tree: dict[str, Tensor]) -> Tensor:
-        return torch.cat([block.flatten(1) for block in tree.values()], dim=1).norm(dim=1)
-
-    return norm(vmap(grad(metric))(weights)), vmap(derivative)(weights).abs(), norm(vmap(grad(derivative))(weights))
-
-
-@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
-@pytest.mark.parametrize("slope", [0.25, 0.5, 2.0])
-@pytest.mark.parametrize("canonical", [True, False])
-def test_lemma_2_holds_with_alpha_and_fails_as_printed_for_small_alpha(dimension, stride, seed, slope, canonical):
-    network, weights = model(dimension, stride, seed), draw_weights(dimension, stride, seed + 10)
-    m = network.m
-    if canonical:
-        v = torch.eye(dimension, dtype=torch.float64)[1]
-    else:
-        v = nt.random_direction((1, dimension), seed).flatten().double()
-    norms, _, mixed = dipole_gradient_norms(network, weights, v, slope, 0.0)
-    arguments = (
-        float((gradient_covariance(m, stride, SIGMA_THETA, SIGMA_PHI) @ v.square()).sqrt()),
-        float((mixed_second_moment(m, stride, SIGMA_THETA, SIGMA_PHI) @ v.square()).sqrt()),
-        float(mixed.mean()),
+def test_interference_at_frequencies_that_share_a_bin_with_their_conjugate():
+    # S = 2, subsampling alone: a quarter of the sampling rate folds onto itself. Even samples see the cosine, and its
+    # partner in the bin is the sine, which they do not see: all or nothing.
+    size = 16
+    cosine, sine, between = (
+        fourier_accuracies("identity", 2, 1.0, 1.0, size=size, phase=phase)[size // 4]
+        for phase in (0.0, math.pi / 2, math.pi / 4)
     )
-    standard_error = float(norms.std()) / math.sqrt(NUM_NETWORKS)
-    left, bound = float(norms.mean()), float(dipole_gradient_bound(slope, 0.0, *arguments))
-    printed = float(dipole_gradient_bound(slope, 0.0, *arguments, as_printed=True))
-    assert left + 5 * standard_error < bound
-    assert printed == pytest.approx(slope * bound)
-    # Below 3/4 the printed bound fails here; at slope 2 it holds, at twice the distance.
-    assert (left - 5 * standard_error > printed) == (slope < 0.75)
+    assert float(cosine) == 1 and float(sine) == 0.5
+    assert float(between) == pytest.approx(stats.norm.cdf(1.0), rel=1e-12)
+    # At the other frequencies the phase plays no part.
+    curves = torch.stack([fourier_accuracies("identity", 4, size=24, phase=phase) for phase in PHASES])
+    generic = 2 * torch.arange(24) % 6 != 0
+    assert torch.equal(curves[:, generic], curves[:1, generic].expand(len(PHASES), -1))
+    # 3 and 9 are a quarter and three quarters of the way round the bins; 6 and 18 fold onto frequency 0.
+    varies = (curves.amax(0) - curves.amin(0) > 1e-3).nonzero().flatten().tolist()
+    assert varies == [3, 6, 9, 15, 18, 21]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_lemma_2_with_an_offset(seed):
-    dimension, stride, slope, offset = 12, 4, 0.3, 0.6
-    network, weights = model(dimension, stride, seed), draw_weights(dimension, stride, seed)
-    v = torch.eye(dimension, dtype=torch.float64)[5]
-    norms, derivative, mixed = dipole_gradient_norms(network, weights, v, slope, offset)
-    torch.testing.assert_close(norms, (slope * derivative + offset) * mixed)
-    # On the sample's own moments the inequality is exact, with no room for noise.
-    moments = (derivative.square().mean().sqrt(), mixed.square().mean().sqrt(), mixed.mean())
-    assert norms.mean() <= dipole_gradient_bound(slope, offset, *moments) * (1 + 1e-12)
-    linear, _, _ = dipole_gradient_norms(network, weights, v, 0.0, offset)
-    torch.testing.assert_close(linear.mean(), dipole_gradient_bound(0.0, offset, *moments))
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("prefilter", ["average", "gaussian", "ideal", SIGNED_TAPS])
+@pytest.mark.parametrize(("size", "stride"), [((8, 8), 2), ((8, 8), 4), ((4, 6), (2, 3)), ((6, 5), (3, 1))])
+def test_two_dimensional_curves_are_the_dense_answer(size, stride, prefilter, phase):
+    h, w = size
+    directions = torch.stack(
+        [
+            nt.fourier_atom(size, (i, j), phase * ((2 * i) % h > 0 or (2 * j) % w > 0), dtype=torch.float64).flatten()
+            for i in range(h)
+            for j in range(w)
+        ]
+    )
+    curve = fourier_accuracies(prefilter, stride, 1.0, 0.6, size=size, phase=phase)
+    assert curve.shape == size
+    close(curve.flatten(), bayes_accuracy(directions, pooling_matrix(prefilter, stride, size), 1.0, 0.6))
 
 
-def test_normal_weights_reach_the_stated_share_of_the_bound():
-    dimension, stride, slope = 8, 4, 0.5
-    network, weights = model(dimension, stride, 0), draw_weights(dimension, stride, 7, number=200_000)
-    weights = {"theta": weights["theta"] / SIGMA_THETA, "phi": weights["phi"] / SIGMA_PHI}
-    norms, _, _ = dipole_gradient_norms(network, weights, torch.eye(dimension, dtype=torch.float64)[2], slope, 0.0)
-    gradient = gradient_covariance(network.m, stride)[2].sqrt()
-    mixed = mixed_second_moment(network.m, stride)[2].sqrt()
-    bound = dipole_gradient_bound(slope, 0.0, gradient, mixed, mixed)
-    check_mean(norms / bound, torch.tensor(3 / (2 * math.sqrt(math.pi)), dtype=torch.float64))
+def test_arrays_of_epsilon_and_sigma_broadcast():
+    epsilon, sigma = torch.tensor([[0.5], [1.0]]), [1.0, 2.0, 4.0]
+    grid = fourier_accuracies("gaussian", 4, epsilon, sigma, size=16)
+    assert grid.shape == (2, 3, 16)
+    close(grid[1, 2], fourier_accuracies("gaussian", 4, 1.0, 4.0, size=16))
+    assert fourier_accuracies("gaussian", 4, epsilon, sigma, size=(4, 8)).shape == (2, 3, 4, 8)
+    v, matrix = atoms(16, 0.0), pooling_matrix("gaussian", 4, 16)
+    close(bayes_accuracy(v, matrix, epsilon, sigma), grid)
+    assert bayes_accuracy(v[0], matrix).shape == () and bayes_accuracy(v[0], matrix, sigma=sigma).shape == (3,)
+    assert theorem1_accuracy([1, 2], torch.ones(16), 4, epsilon, sigma).shape == (2, 3, 2)
 
 
-@pytest.mark.parametrize("slope", [0.1, 0.9, 0.99])
-@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
-def test_rademacher_weights_make_lemma_2_an_equality(dimension, stride, seed, slope):
-    network = DeepLinearModel(
-        prefilter(dimension, seed), stride, SIGMA_THETA, SIGMA_PHI, weights="rademacher", seed=seed
-    ).double()
-    weights = {name: parameter.detach()[None] for name, parameter in network.named_parameters()}
-    norm, _, _ = dipole_gradient_norms(network, weights, torch.eye(dimension, dtype=torch.float64)[3], slope, 0.2)
-    gradient = gradient_covariance(network.m, stride, SIGMA_THETA, SIGMA_PHI)[3].sqrt()
-    mixed = mixed_second_moment(network.m, stride, SIGMA_THETA, SIGMA_PHI)[3].sqrt()
-    bound = dipole_gradient_bound(slope, 0.2, gradient, mixed, mixed)
-    torch.testing.assert_close(norm.squeeze(), bound, rtol=1e-6, atol=0)
-    assert norm.squeeze() > dipole_gradient_bound(slope, 0.2, gradient, mixed, mixed, as_printed=True) * (1 + 1e-4)
+@pytest.mark.parametrize("function", ["dense", "curve", "printed"])
+def test_limits(function):
+    # Frequency 3 of 16 at S = 4 has signal and aliases; 4 is stopped by the average.
+    def accuracy(frequency: int, epsilon: float, sigma: float) -> float:
+        if function == "dense":
+            return float(bayes_accuracy(atoms(16, 0.0)[frequency], pooling_matrix("average", 4, 16), epsilon, sigma))
+        if function == "curve":
+            return float(fourier_accuracies("average", 4, epsilon, sigma, size=16)[frequency])
+        return float(theorem1_accuracy(frequency, spectral_response("average", 16, 4), 4, epsilon, sigma))
+
+    assert accuracy(3, 1.0, 0.0) == 1 == accuracy(0, 1.0, 0.0) == accuracy(0, 1e-3, 1e3)
+    assert accuracy(3, 0.0, 1.0) == 0.5 == accuracy(3, 0.0, 0.0) == accuracy(0, 0.0, 1.0)
+    assert accuracy(4, 1.0, 0.0) == 0.5 == accuracy(4, 1.0, 1.0) == accuracy(4, 1e6, 1e-6)
+    # And they are limits: continuous in sigma, and in epsilon.
+    assert accuracy(3, 1.0, 1e-3) == pytest.approx(1, abs=1e-12)
+    assert accuracy(3, 1e-9, 1.0) == pytest.approx(0.5, abs=1e-8)
 
 
-# Equation (6)
+# Monte Carlo
 
 
-def test_dipole_probability_is_the_integral_of_the_bessel_density():
-    variance = 0.37
-    for u in (1e-6, 0.01, 0.3, 1.0, 1.67, 4.0, 15.0):
-        expected = 2 / math.pi * integrate.quad(special.k0, u, u + 60, limit=500, epsabs=0, epsrel=1e-12)[0]
-        assert float(dipole_probability(variance * u**2, variance)) == pytest.approx(expected, rel=1e-9)
-    assert float(dipole_probability(0.0, variance)) == 1
-    assert float(dipole_probability(variance * 1e-30, variance)) == pytest.approx(1, abs=1e-12)
-    # K_0's tail: P = sqrt(2/(pi u)) exp(-u) (1 - 5/(8u) + ...).
-    u = 500.0
-    tail = math.sqrt(2 / (math.pi * u)) * math.exp(-u) * (1 - 5 / (8 * u))
-    assert float(dipole_probability(u**2, 1.0)) == pytest.approx(tail, rel=1e-5)
-    assert float(dipole_probability(1e12, 1.0)) == 0
+@pytest.mark.parametrize(
+    ("size", "stride", "prefilter", "frequency", "phase"),
+    [
+        (16, 4, "average", 3, 0.0),
+        (24, 8, "gaussian", 2, 1.0),
+        (12, 3, SIGNED_TAPS, 4, 0.7),
+        (16, 2, "binomial", 4, 0.8),
+    ],
+)
+def test_the_optimal_linear_rule_reaches_the_exact_accuracy(size, stride, prefilter, frequency, phase):
+    number, sigma = 40_000, 0.8
+    v = atoms(size, phase)[frequency]
+    measured = monte_carlo_accuracy(v, pooling_matrix(prefilter, stride, size), 1.0, sigma, number, seed=3)
+    exact = float(fourier_accuracies(prefilter, stride, 1.0, sigma, size=size, phase=phase)[frequency])
+    assert 0.5 < exact < 1
+    assert abs(measured - exact) < 5 * math.sqrt(exact * (1 - exact) / number)
 
 
-@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
-def test_dipole_probability_of_the_model(dimension, stride, seed):
-    number = 100_000
-    network, weights = model(dimension, stride, seed), draw_weights(dimension, stride, seed + 20, number)
-    x = torch.zeros(dimension, dtype=torch.float64)
-    metric = vmap(grad(output, argnums=2), in_dims=(None, 0, None))(network, weights, x).square()
-    variance = gradient_covariance(network.m, stride, SIGMA_THETA, SIGMA_PHI)
-    printed = gradient_covariance(network.m, stride, SIGMA_THETA, SIGMA_PHI, as_printed=True)
-    for multiple in (0.1, 1.0, 2.79, 10.0):
-        reached = (metric >= multiple * variance).double()
-        check_mean(reached, dipole_probability(multiple * variance, variance))
-        assert (reached.mean(0) < 1 / multiple).all()  # equation (6)
-        if stride > 1:
-            check_mean_differs(reached, dipole_probability(multiple * variance, printed))
+def test_monte_carlo_in_the_degenerate_cases():
+    matrix = pooling_matrix("average", 4, 16)
+    assert monte_carlo_accuracy(atoms(16, 0.0)[0], matrix, 0.1, 3.0, 1000) == 1  # constant: no noise in its bin
+    assert monte_carlo_accuracy(atoms(16, 0.0)[4], matrix, 1.0, 3.0, 1000) == 0.5  # stopped
+    assert monte_carlo_accuracy(atoms(16, 0.0)[3], matrix, 0.0, 0.0, 1000) == 0.5
+    a, b, c = (monte_carlo_accuracy(atoms(16, 0.0)[3], matrix, num_samples=999, seed=seed) for seed in (5, 5, 6))
+    assert a == b != c
 
 
-def test_how_tight_markovs_inequality_is():
-    eta = torch.linspace(0.01, 20, 2_000, dtype=torch.float64)
-    ratio = dipole_probability(eta, 1.0) * eta
-    assert float(ratio.max()) == pytest.approx(0.2549, abs=5e-5)
-    assert float(eta[ratio.argmax()]) == pytest.approx(2.79, abs=0.005)
+# Properties
+
+FEW = settings(derandomize=True, deadline=None, max_examples=40)
+TAPS = st.lists(st.floats(-1, 1).map(lambda t: round(t, 3)), min_size=1, max_size=8).filter(any)
+GEOMETRY = st.sampled_from([(8, 2), (8, 4), (12, 3), (12, 4), (16, 8), (15, 5)])
+PREFILTER = st.one_of(st.sampled_from(NAMES), TAPS)
+SCALE = st.floats(0.01, 10)
+SEED = st.integers(0, 10_000)
 
 
-def test_the_area_under_the_probability_is_the_variance():
-    for variance in (0.2, 1.0, 3.0):
-        # In terms of u, with eta = variance u², the integrand decays like exp(-u): beyond 60 less than 1e-20 is left.
-        def integrand(u: float, variance: float = variance) -> float:
-            return 2 * variance * u * float(dipole_probability(variance * u**2, variance))
+@FEW
+@given(GEOMETRY, PREFILTER, SCALE, SCALE, st.floats(0, 7), SEED)
+def test_accuracies_lie_between_chance_and_certainty(geometry, prefilter, epsilon, sigma, phase, seed):
+    size, stride = geometry
+    curve = fourier_accuracies(prefilter, stride, epsilon, sigma, size=size, phase=phase)
+    single = bayes_accuracy(random_tensor(size, seed=seed), pooling_matrix(prefilter, stride, size), epsilon, sigma)
+    printed = theorem1_accuracy(range(size), spectral_response(prefilter, size, stride), stride, epsilon, sigma)
+    for values in (curve, single, printed):
+        assert bool(((values >= 0.5) & (values <= 1)).all())
 
-        assert integrate.quad(integrand, 0, 60, epsrel=1e-10)[0] == pytest.approx(variance, rel=1e-8)
+
+@FEW
+@given(GEOMETRY, PREFILTER, SCALE, SCALE, st.floats(1, 5), SEED)
+def test_accuracies_grow_with_epsilon_over_sigma(geometry, prefilter, epsilon, sigma, factor, seed):
+    size, stride = geometry
+    v, matrix = random_tensor(size, seed=seed), pooling_matrix(prefilter, stride, size)
+    base = bayes_accuracy(v, matrix, epsilon, sigma)
+    assert bayes_accuracy(v, matrix, factor * epsilon, sigma) >= base >= bayes_accuracy(v, matrix, epsilon, 2 * sigma)
+    close(bayes_accuracy(v, matrix, factor * epsilon, factor * sigma), base)
+    curves = fourier_accuracies(prefilter, stride, [epsilon, factor * epsilon], sigma, size=size)
+    assert bool((curves[1] >= curves[0]).all())
 
 
-@pytest.mark.parametrize("stride", [1, 4, 16])
-def test_rademacher_weights_make_markovs_inequality_an_equality(stride):
-    # Powers of two throughout: no rounding, so that the metric can be compared with its threshold exactly.
-    m = torch.tensor([1.0, -0.5, 0.25, 2.0] * 8)
-    variance = gradient_covariance(m, stride, 0.5, 2.0)
-    printed = gradient_covariance(m, stride, 0.5, 2.0, as_printed=True)
-    for seed in range(5):
-        network = DeepLinearModel(m, stride, 0.5, 2.0, weights="rademacher", seed=seed)
-        x = torch.zeros(1, 32, requires_grad=True)
-        metric = torch.autograd.grad(network(x).sum(), x)[0].squeeze(0).double().square()
-        reached = (metric >= variance).double()
-        assert torch.equal(reached, variance / variance)  # P(q >= eta) = alpha(v) / eta at eta = alpha(v)
-        assert torch.equal(reached, dipole_probability(variance, variance, weights="rademacher"))
-        assert not dipole_probability(variance * 1.001, variance, weights="rademacher").any()
-        # At its own value the printed variance would have the probability 1; no network reaches it.
-        assert bool((metric >= printed).any()) == (stride == 1)
+@FEW
+@given(GEOMETRY, TAPS, st.floats(1e-6, 1e6), st.sampled_from([-1, 1]), SEED)
+def test_the_scale_of_the_prefilter_plays_no_part(geometry, taps, factor, sign, seed):
+    size, stride = geometry
+    scaled = [sign * factor * t for t in taps]
+    close(fourier_accuracies(scaled, stride, size=size), fourier_accuracies(taps, stride, size=size))
+    v, matrix = random_tensor(size, seed=seed), pooling_matrix(taps, stride, size)
+    close(bayes_accuracy(v, sign * factor * matrix), bayes_accuracy(v, matrix))
+    close(bayes_accuracy(sign * factor * v, matrix), bayes_accuracy(v, matrix))
+
+
+@FEW
+@given(st.integers(1, 12), SCALE, SCALE, SEED)
+def test_an_invertible_layer_loses_nothing(size, epsilon, sigma, seed):
+    orthogonal, _ = torch.linalg.qr(random_tensor(size, size, seed=seed))
+    matrix = orthogonal * torch.linspace(0.1, 10, size, dtype=torch.float64) @ random_tensor(size, size, seed=seed + 1)
+    assert bayes_accuracy(random_tensor(size, seed=seed + 2), matrix, epsilon, sigma) == 1
+
+
+@FEW
+@given(st.integers(2, 12), SCALE, SCALE, SEED)
+def test_a_layer_that_stops_the_direction_leaves_chance(size, epsilon, sigma, seed):
+    v = torch.nn.functional.normalize(random_tensor(size, seed=seed), dim=0)
+    matrix = random_tensor(size + 1, size, seed=seed + 1)
+    matrix -= torch.outer(matrix @ v, v)
+    assert bayes_accuracy(v, matrix, epsilon, sigma) == 0.5
+    assert bayes_accuracy(v, torch.zeros(3, size), epsilon, sigma) == 0.5
+
+
+@FEW
+@given(GEOMETRY, PREFILTER, SEED)
+def test_a_further_layer_never_helps(geometry, prefilter, seed):
+    size, stride = geometry
+    v, matrix = random_tensor(size, seed=seed), pooling_matrix(prefilter, stride, size)
+    further = random_tensor(2, size // stride, seed=seed + 1)
+    assert bayes_accuracy(v, further @ matrix) <= bayes_accuracy(v, matrix) + 1e-12
 
 
 # Bad input
-
-GOOD = (torch.ones(8), 2)
-CLOSED_FORMS = [
-    DeepLinearModel,
-    gradient_covariance,
-    mixed_second_moment,
-    lambda *arguments: expected_hessian(0, *arguments),
-]
-
-
-@pytest.mark.parametrize("function", CLOSED_FORMS)
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ((torch.ones(8), 3), ValueError, "stride=3.*D = 8.*divisor"),
-        ((torch.ones(8), 0), ValueError, "stride=0"),
-        ((torch.ones(8), -2), ValueError, "stride=-2"),
-        ((torch.ones(8), 16), ValueError, "stride=16"),
-        ((torch.ones(8), 2.0), TypeError, "stride=2.0 of type float; expected an int"),
-        ((torch.ones(2, 4), 2), ValueError, r"shape \(2, 4\); expected \(D,\)"),
-        ((torch.ones(0), 1), ValueError, r"shape \(0,\)"),
-        ((1.0, 1), ValueError, r"shape \(\)"),
-        ((torch.ones(8, dtype=torch.complex64), 2), TypeError, "complex prefilter"),
-        (([1.0, float("nan")], 2), ValueError, "NaN or infinite"),
-        (("low-pass", 2), TypeError, "prefilter of type str"),
-        ((*GOOD, -1.0), ValueError, "sigma_theta=-1.0; expected zero or a positive"),
-        ((*GOOD, "1x"), TypeError, "sigma_theta='1x' of type str"),
-    ],
-)
-def test_bad_models_are_refused(function, arguments, error, message):
-    with pytest.raises(error, match=message):
-        function(*arguments)
-
-
-@pytest.mark.parametrize("function", [DeepLinearModel, gradient_covariance, mixed_second_moment])
-def test_bad_sigma_phi_is_refused(function):
-    with pytest.raises(ValueError, match="sigma_phi=inf"):
-        function(*GOOD, 1.0, math.inf)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: DeepLinearModel(*GOOD, weights="uniform"), ValueError, "'uniform'; expected one of 'normal', 'radem"),
-        (lambda: DeepLinearModel(*GOOD, seed=-1), ValueError, "seed=-1"),
-        (lambda: DeepLinearModel(*GOOD, seed=0)(torch.ones(8)), ValueError, r"shape \(8,\); expected a batch"),
-        (lambda: DeepLinearModel(*GOOD, seed=0)(torch.ones(3, 7)), ValueError, r"shape \(3, 7\).*8 entries"),
-        (lambda: expected_hessian(8, *GOOD), ValueError, "frequency=8.*between 0 and D - 1 = 7"),
-        (lambda: expected_hessian(-1, *GOOD), ValueError, "frequency=-1"),
-        (lambda: expected_hessian(1.5, *GOOD), TypeError, "frequency=1.5"),
-        (lambda: expected_hessian(0, *GOOD, 1.0, -1.0), ValueError, "epsilon=-1.0"),
-        (lambda: expected_hessian(0, *GOOD, 1.0, 1.0, math.nan), ValueError, "sigma=nan"),
-        (lambda: dipole_gradient_bound(-1, 0, 1, 1, 1), ValueError, "alpha=-1.0"),
-        (lambda: dipole_gradient_bound(1, math.nan, 1, 1, 1), ValueError, "beta=nan"),
-        (lambda: dipole_gradient_bound(1, 0, -1, 1, 1), ValueError, "rms_gradient with negative"),
-        (lambda: dipole_gradient_bound(1, 0, 1, torch.ones(2), torch.ones(3)), ValueError, r"rms_mixed \(2,\)"),
-        (lambda: dipole_probability(-0.1, 1.0), ValueError, "eta with negative"),
-        (lambda: dipole_probability(1.0, math.inf), ValueError, "gradient_variance with negative, NaN or inf"),
-        (lambda: dipole_probability(1j, 1.0), TypeError, "complex eta"),
-        (lambda: dipole_probability(1.0, 1.0, weights="cauchy"), ValueError, "weights='cauchy'"),
+        (lambda: pooling_matrix("average", 3, 8), ValueError, "stride=3.*D = 8.*divisor of D, because"),
+        (lambda: pooling_matrix("average", 0, 8), ValueError, "stride=0"),
+        (lambda: pooling_matrix("average", 2.0, 8), TypeError, "stride=2.0"),
+        (lambda: pooling_matrix("average", 2, 0), ValueError, "positive"),
+        (lambda: pooling_matrix("average", 2, 8.0), TypeError, "8.0"),
+        (lambda: pooling_matrix("average", (2, 2), 8), ValueError, "one for each axis"),
+        (lambda: pooling_matrix("average", 2, (8, 7)), ValueError, "stride=2.*D = 7"),
+        (lambda: pooling_matrix("hann", 2, 8), ValueError, "'hann'; expected one of 'average'"),
+        (lambda: pooling_matrix([0.1] * 9, 2, 8), ValueError, "9 taps.*8 samples.*at most D"),
+        (lambda: pooling_matrix([[0.1]], 2, 8), ValueError, r"shape \(1, 1\)"),
+        (lambda: pooling_matrix([], 2, 8), ValueError, r"shape \(0,\)"),
+        (lambda: pooling_matrix([1j], 2, 8), TypeError, "complex prefilter"),
+        (lambda: pooling_matrix([math.nan], 2, 8), ValueError, "NaN"),
+        (lambda: spectral_response("average", 8), ValueError, "'average' without a stride"),
+        (lambda: spectral_response("hann", 8), ValueError, "'hann'; expected one of"),
+        (lambda: aliasing_matrix(8, 3), ValueError, "stride=3"),
+        (lambda: fourier_accuracies("average", 3, size=8), ValueError, "stride=3"),
+        (lambda: fourier_accuracies("average", 2, size=8, phase=math.inf), ValueError, "phase=inf"),
+        (lambda: fourier_accuracies("average", 2, -1.0, size=8), ValueError, "epsilon with negative"),
+        (lambda: fourier_accuracies("average", 2, [1.0, 2.0], [1.0, 2.0, 3.0], size=8), ValueError, "broadcast"),
+        (lambda: theorem1_accuracy(8, torch.ones(8), 2), ValueError, "frequency=8.*0 and D - 1 = 7"),
+        (lambda: theorem1_accuracy(-1, torch.ones(8), 2), ValueError, "frequency=-1"),
+        (lambda: theorem1_accuracy(1.0, torch.ones(8), 2), TypeError, "frequency=1.0"),
+        (lambda: theorem1_accuracy(1, torch.ones(8), 3), ValueError, "stride=3"),
+        (lambda: theorem1_accuracy(1, torch.ones(2, 4), 2), ValueError, r"shape \(2, 4\)"),
+        (lambda: theorem1_accuracy(1, "average", 2), TypeError, "type str"),
+        (lambda: bayes_accuracy([0.0, 0.0], [[1.0, 0.0]]), ValueError, "v = 0"),
+        (lambda: bayes_accuracy([1.0], [[1.0, 0.0]]), ValueError, r"v of shape \(1,\).*\(1, 2\)"),
+        (lambda: bayes_accuracy([1j, 0], [[1.0, 0.0]]), TypeError, "complex v"),
+        (lambda: bayes_accuracy([1.0, 0], [[1j, 0.0]]), TypeError, "complex pooling_matrix"),
+        (lambda: bayes_accuracy([1.0, 0], [1.0, 0.0]), ValueError, r"pooling_matrix of shape \(2,\)"),
+        (lambda: bayes_accuracy([1.0, math.nan], [[1.0, 0.0]]), ValueError, "NaN"),
+        (lambda: bayes_accuracy([1.0, 0], [[1.0, 0.0]], 1.0, -3.0), ValueError, "sigma with negative"),
+        (lambda: bayes_error([1.0, 0], [[1.0, 0.0]], math.nan), ValueError, "epsilon with negative, NaN"),
+        (lambda: monte_carlo_accuracy([1.0, 0], [[1.0, 0.0]], num_samples=0), ValueError, "num_samples=0"),
+        (lambda: monte_carlo_accuracy([1.0, 0], [[1.0, 0.0]], seed=-1), ValueError, "seed=-1"),
+        (lambda: monte_carlo_accuracy(np.eye(2), [[1.0, 0.0]]), ValueError, "one direction"),
     ],
 )
 def test_bad_input_is_refused(call, error, message):
@@ -435,17 +458,6 @@ def test_bad_input_is_refused(call, error, message):
         call()
 
 
-def test_a_direction_that_the_prefilter_removes_is_never_told_apart():
-    variance = gradient_covariance([1.0, 0.0], 1)
-    assert dipole_probability(torch.tensor([0.5, 0.5]), variance)[1] == 0
-    for weights in ("normal", "rademacher"):
-        assert dipole_probability(0.0, 0.0, weights=weights) == 1
-
-
-def test_floats_lists_and_arrays_are_taken_and_shapes_broadcast():
-    m = [1.0, 0.5, 0.25, 0.125]
-    torch.testing.assert_close(gradient_covariance(m, 2), gradient_covariance(np.array(m), 2), rtol=0, atol=0)
-    assert float(gradient_covariance([0.1], 1)) == pytest.approx(0.01, rel=1e-15)  # not by way of float32
-    assert dipole_gradient_bound(1.0, 0.0, 1.0, torch.ones(3), 1.0).shape == (3,)
-    assert dipole_probability(torch.ones(5, 1), torch.ones(4)).shape == (5, 4)
-    assert dipole_probability(1.0, 1.0).shape == ()
+def test_the_deep_linear_model_can_be_imported_from_here_too():
+    for name in deep_linear.__all__:
+        assert getattr(pooling, name) is getattr(deep_linear, name)

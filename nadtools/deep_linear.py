@@ -1,0 +1,695 @@
+r"""Pooling and optimisation: closed forms and training of an idealised deep linear model.
+
+Seen in the frequency domain, linear pooling multiplies a signal of D frequencies by the response m of its prefilter
+and folds it onto M = D/S frequencies: the S frequencies t, M + t, 2M + t, ... share bin t. The matrix of the folding
+is :math:`A = [I_M \cdots I_M] / \sqrt{S}`. With a filter :math:`\phi` before it, in place of a stack of convolutions,
+and a linear layer :math:`\theta` after it, that is the deep linear model
+
+.. math:: f_{\theta,\phi}(x) = \theta^T A (m \odot \phi \odot x)
+          = \frac{1}{\sqrt S} \sum_{i=0}^{D-1} \theta[i \bmod M]\, m[i]\, \phi[i]\, x[i].
+
+All its weights are independent, with mean zero and variances :math:`\sigma_\theta^2` and :math:`\sigma_\phi^2`.
+
+Source: *Neural Anisotropy Directions*, sections 2.2 and 3. Where a formula as printed there differs from what follows
+from the model, the functions return the latter, and ``as_printed=True`` returns the former.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nadtools.device import check_seed, derive_seed, generator
+
+__all__ = [
+    "DeepLinearModel",
+    "WeightLaw",
+    "curvature_ratio",
+    "dipole_gradient_bound",
+    "dipole_probability",
+    "expected_hessian",
+    "expected_hessian_theta",
+    "gradient_covariance",
+    "mixed_second_moment",
+    "steps_to_loss",
+    "train_deep_linear",
+]
+
+WeightLaw = Literal["normal", "rademacher"]
+ArrayLike = Tensor | np.ndarray[Any, Any] | Sequence[float] | float
+
+
+class DeepLinearModel(nn.Module):
+    r"""The deep linear model of pooling, :math:`f(x) = \theta^T A (m \odot \phi \odot x)`.
+
+    Source: *Neural Anisotropy Directions*, section 2.2.
+
+    Parameters
+    ----------
+    prefilter : array-like
+        m, shape (D,), real: the response of the pooling prefilter at each frequency.
+    stride : int
+        S, the subsampling factor; it must divide D.
+    sigma_theta, sigma_phi : float
+        Standard deviations of the weights, zero or positive.
+    weights : {"normal", "rademacher"}
+        Law of the weights. ``"normal"`` is the paper's. ``"rademacher"`` draws ±sigma with equal probability: the
+        same first and second moments, hence the same closed forms, but now every
+        :math:`(\partial f / \partial x[i])^2` is the same number for all networks, and the inequalities (3) and (6)
+        of the paper hold with equality along the canonical directions.
+    seed : int, optional
+        None draws from PyTorch's global generator, as PyTorch's layers do, and as
+        :func:`nadtools.estimate_nads` wants it. An int leaves the global generator alone.
+
+    Attributes
+    ----------
+    theta : nn.Parameter
+        Shape (M,), with M = D/S; float32, as PyTorch's layers.
+    phi : nn.Parameter
+        Shape (D,).
+    m : Tensor
+        Shape (D,); a buffer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the prefilter is no real vector, the stride does not divide its length, a standard deviation is negative
+        or not finite, or the law is unknown.
+
+    Examples
+    --------
+    >>> import nadtools as nt
+    >>> from nadtools.pooling import DeepLinearModel
+    >>> m = [1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]
+    >>> nads = nt.estimate_nads(
+    ...     lambda: DeepLinearModel(m, stride=2), image_size=(1, 8), average_output_layer=False, progress=False
+    ... )
+    """
+
+    m: Tensor
+
+    def __init__(
+        self,
+        prefilter: ArrayLike,
+        stride: int,
+        sigma_theta: float = 1.0,
+        sigma_phi: float = 1.0,
+        *,
+        weights: WeightLaw = "normal",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        m = _check_prefilter(prefilter)
+        self.stride = check_stride(stride, len(m))
+        sigma_theta, sigma_phi = check_scale("sigma_theta", sigma_theta), check_scale("sigma_phi", sigma_phi)
+        _check_law(weights)
+        source = None if seed is None else torch.Generator().manual_seed(derive_seed(check_seed(seed)))
+        self.theta = nn.Parameter(_draw(len(m) // self.stride, sigma_theta, weights, source))
+        self.phi = nn.Parameter(_draw(len(m), sigma_phi, weights, source))
+        self.register_buffer("m", m.to(self.phi.dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """f(x).
+
+        Parameters
+        ----------
+        x : Tensor
+            Shape (n, D), or images of D pixels, such as (n, 1, 1, D); they are read row by row.
+
+        Returns
+        -------
+        Tensor
+            Shape (n, 1).
+
+        Raises
+        ------
+        ValueError
+            If a sample does not have D entries.
+        """
+        dimension = len(self.m)
+        if x.ndim < 2 or math.prod(x.shape[1:]) != dimension:
+            raise ValueError(
+                f"got x of shape {tuple(x.shape)}; expected a batch of samples with {dimension} entries each, "
+                f"(n, {dimension}) or (n, 1, 1, {dimension})"
+            )
+        filtered = self.m * self.phi * x.flatten(1)
+        # Entry kM + t is in row k, column t: the sum over rows is the multiplication by [I_M ... I_M].
+        folded = filtered.unflatten(1, (self.stride, -1)).sum(1) / math.sqrt(self.stride)
+        return (folded @ self.theta).unsqueeze(1)
+
+    def extra_repr(self) -> str:
+        """D and S, for ``print(model)``."""
+        return f"dimension={len(self.m)}, stride={self.stride}"
+
+
+def gradient_covariance(
+    prefilter: ArrayLike,
+    stride: int,
+    sigma_theta: float = 1.0,
+    sigma_phi: float = 1.0,
+    *,
+    as_printed: bool = False,
+) -> Tensor:
+    r"""Diagonal of :math:`E[\nabla_x f\, \nabla_x f^T]` for the deep linear model; off the diagonal it is zero.
+
+    .. math:: E[\nabla_x f\, \nabla_x f^T] = \frac{\sigma_\theta^2 \sigma_\phi^2}{S}\, \mathrm{diag}(m^2)
+
+    Derivation: the gradient has the entries :math:`g_i = \theta[i \bmod M]\, m[i]\, \phi[i] / \sqrt S`, so
+    :math:`E[g_i g_j] = \frac1S m[i] m[j]\, E[\theta[i \bmod M]\, \theta[j \bmod M]]\, E[\phi[i] \phi[j]]`. The last
+    factor is :math:`\sigma_\phi^2` for i = j and zero otherwise; for i = j the one before is :math:`\sigma_\theta^2`.
+
+    Parameters
+    ----------
+    prefilter : array-like
+        m, shape (D,), real.
+    stride : int
+        S; it must divide D.
+    sigma_theta, sigma_phi : float
+        Standard deviations of the weights, zero or positive.
+    as_printed : bool
+        True returns equation (4) of *Neural Anisotropy Directions* as printed, without the factor 1/S.
+
+    Returns
+    -------
+    Tensor
+        Shape (D,), float64, in squared units of output per unit of input. Entry i is
+        :math:`\alpha(e_i) = E[(\partial f / \partial x[i])^2]`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :class:`DeepLinearModel`.
+    """
+    m, stride = _check_model(prefilter, stride)
+    sigma_theta, sigma_phi = check_scale("sigma_theta", sigma_theta), check_scale("sigma_phi", sigma_phi)
+    return sigma_theta**2 * sigma_phi**2 / (1 if as_printed else stride) * m.square()
+
+
+def mixed_second_moment(
+    prefilter: ArrayLike,
+    stride: int,
+    sigma_theta: float = 1.0,
+    sigma_phi: float = 1.0,
+    *,
+    as_printed: bool = False,
+) -> Tensor:
+    r"""Diagonal of :math:`E[H^T H]`, with :math:`H = \nabla^2_{(\theta,\phi),x} f` of shape (M + D, D).
+
+    .. math:: E[H^T H] = \frac{\sigma_\theta^2 + \sigma_\phi^2}{S}\, \mathrm{diag}(m^2)
+
+    Derivation: the rows of H that belong to :math:`\phi` have one entry each,
+    :math:`\partial^2 f / \partial \phi[i] \partial x[i] = \theta[i \bmod M]\, m[i] / \sqrt S`, and those of
+    :math:`\theta` have S, :math:`\partial^2 f / \partial \theta[t] \partial x[i] = \phi[i]\, m[i] / \sqrt S` for
+    :math:`i \equiv t \pmod M`. The first give :math:`\frac1S \theta[i \bmod M]^2 m[i]^2` on the diagonal of
+    :math:`H^T H`. The second give :math:`\frac1S \phi[i] \phi[j] m[i] m[j]` wherever :math:`i \equiv j \pmod M`, which
+    averages to zero off the diagonal. So both variances are divided by S.
+
+    Parameters
+    ----------
+    prefilter : array-like
+        m, shape (D,), real.
+    stride : int
+        S; it must divide D.
+    sigma_theta, sigma_phi : float
+        Standard deviations of the weights, zero or positive.
+    as_printed : bool
+        True returns equation (5) of *Neural Anisotropy Directions* as printed:
+        :math:`(\sigma_\theta^2 + \sigma_\phi^2 / S)\, m^2`.
+
+    Returns
+    -------
+    Tensor
+        Shape (D,), float64; off the diagonal the matrix is zero. Entry i is :math:`E\|H e_i\|^2`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :class:`DeepLinearModel`.
+    """
+    m, stride = _check_model(prefilter, stride)
+    sigma_theta, sigma_phi = check_scale("sigma_theta", sigma_theta), check_scale("sigma_phi", sigma_phi)
+    return (sigma_theta**2 / (1 if as_printed else stride) + sigma_phi**2 / stride) * m.square()
+
+
+def expected_hessian(
+    frequency: int,
+    prefilter: ArrayLike,
+    stride: int,
+    sigma_theta: float = 1.0,
+    epsilon: float = 1.0,
+    sigma: float = 3.0,
+    *,
+    as_printed: bool = False,
+) -> Tensor:
+    r"""Diagonal of the mean Hessian of the quadratic loss with respect to :math:`\phi`; the rest of it is zero.
+
+    The loss is :math:`J = (y - f(x))^2`, the data are :math:`x = \epsilon y e_\ell + w` with
+    :math:`w \sim N(0, \sigma^2 I_D)` and y = ±1, equally likely, and the mean is over weights and data:
+
+    .. math:: E[\nabla_\phi^2 J]
+              = \frac{2 \sigma_\theta^2}{S} \left( \epsilon^2 m[\ell]^2\, e_\ell e_\ell^T
+              + \sigma^2\, \mathrm{diag}(m^2) \right)
+
+    Derivation: f is linear in :math:`\phi`, :math:`f = b^T \phi` with
+    :math:`b_i = \theta[i \bmod M]\, m[i]\, x[i] / \sqrt S`. So :math:`\nabla_\phi^2 J = 2 b b^T`, whatever
+    :math:`\phi` is, and :math:`E[b_i b_j] = \frac1S m[i] m[j]\, E[\theta[i \bmod M]\, \theta[j \bmod M]]\, E[x_i x_j]`
+    with :math:`E[x x^T] = \epsilon^2 e_\ell e_\ell^T + \sigma^2 I`, which is diagonal.
+
+    Parameters
+    ----------
+    frequency : int
+        :math:`\ell`, the index of the discriminative feature, between 0 and D - 1.
+    prefilter : array-like
+        m, shape (D,), real.
+    stride : int
+        S; it must divide D.
+    sigma_theta : float
+        Standard deviation of :math:`\theta`, zero or positive. That of :math:`\phi` plays no part.
+    epsilon : float
+        Half the distance between the classes, in units of the input; zero or positive.
+    sigma : float
+        Standard deviation of the noise, in units of the input; zero or positive.
+    as_printed : bool
+        True returns Lemma 1 of *Neural Anisotropy Directions* as printed, without the factor 1/S.
+
+    Returns
+    -------
+    Tensor
+        Shape (D,), float64, in units of the loss per squared unit of :math:`\phi`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :class:`DeepLinearModel`; also if the frequency is not an index, or epsilon or sigma is negative.
+    """
+    m, stride = _check_model(prefilter, stride)
+    sigma_theta = check_scale("sigma_theta", sigma_theta)
+    second_moment = _input_second_moment(frequency, m, epsilon, sigma)
+    return 2 * sigma_theta**2 / (1 if as_printed else stride) * m.square() * second_moment
+
+
+def expected_hessian_theta(
+    frequency: int,
+    prefilter: ArrayLike,
+    stride: int,
+    sigma_phi: float = 1.0,
+    epsilon: float = 1.0,
+    sigma: float = 3.0,
+) -> Tensor:
+    r"""Diagonal of the mean Hessian of the quadratic loss with respect to :math:`\theta`; the rest of it is zero.
+
+    Loss and data are those of :func:`expected_hessian`. Entry t is
+
+    .. math:: \frac{2 \sigma_\phi^2}{S} \left( \epsilon^2 m[\ell]^2\, [t = \ell \bmod M]
+              + \sigma^2 \sum_{k=0}^{S-1} m[kM + t]^2 \right)
+
+    Derivation: :math:`f = \theta^T u` with :math:`u = A (m \odot \phi \odot x)`, so
+    :math:`\nabla_\theta^2 J = 2 u u^T`. In :math:`E[u_t u_{t'}]` the product :math:`\phi[i] \phi[j]` leaves only the
+    terms with i = j, which need t = t': :math:`\frac{\sigma_\phi^2}{S} \sum_{i \equiv t} m[i]^2 E[x_i^2]`. So
+    :math:`\theta` sees the curvature of a bin as a whole, where :math:`\phi` sees that of each frequency.
+
+    Parameters
+    ----------
+    frequency, prefilter, stride, epsilon, sigma
+        As in :func:`expected_hessian`.
+    sigma_phi : float
+        Standard deviation of :math:`\phi`, zero or positive. That of :math:`\theta` plays no part.
+
+    Returns
+    -------
+    Tensor
+        Shape (M,), float64, in units of the loss per squared unit of :math:`\theta`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`expected_hessian`.
+    """
+    m, stride = _check_model(prefilter, stride)
+    sigma_phi = check_scale("sigma_phi", sigma_phi)
+    curvature = m.square() * _input_second_moment(frequency, m, epsilon, sigma)
+    return 2 * sigma_phi**2 / stride * curvature.unflatten(0, (stride, -1)).sum(0)
+
+
+def curvature_ratio(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 3.0) -> Tensor:
+    r"""Curvature of the signal over the largest curvature of the noise, for every frequency.
+
+    .. math:: \zeta(\ell) = \frac{\epsilon^2 m[\ell]^2}{\sigma^2 \max_i m[i]^2}
+
+    It is the ratio of the two terms of Lemma 1 (:func:`expected_hessian`), in which S and the weights cancel. Source:
+    *Neural Anisotropy Directions*, section 2.2.
+
+    Parameters
+    ----------
+    prefilter : array-like
+        m, shape (D,), real, not zero everywhere.
+    epsilon, sigma : float
+        As in :func:`expected_hessian`.
+
+    Returns
+    -------
+    Tensor
+        Shape (D,), float64. Zero where there is no signal (:math:`\epsilon m[\ell] = 0`); else infinite for
+        :math:`\sigma = 0`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the prefilter is no real vector or zero everywhere, or epsilon or sigma is negative.
+    """
+    m = _check_prefilter(prefilter)
+    if not bool(m.any()):
+        raise ValueError("got a prefilter that is zero everywhere; expected at least one frequency that passes")
+    signal = check_scale("epsilon", epsilon) * (m / m.abs().max()).abs()
+    return torch.where(signal > 0, (signal / check_scale("sigma", sigma)).square(), 0.0)
+
+
+def train_deep_linear(
+    prefilter: ArrayLike,
+    stride: int,
+    frequencies: Sequence[int] | Tensor | np.ndarray[Any, Any] | None = None,
+    *,
+    learning_rate: float,
+    steps: int,
+    epsilon: float = 1.0,
+    sigma: float = 3.0,
+    sigma_theta: float = 1.0,
+    sigma_phi: float = 1.0,
+    weights: WeightLaw = "normal",
+    batch_size: int | None = None,
+    seed: int = 0,
+) -> Tensor:
+    r"""Loss curves of the deep linear model under gradient descent, for many frequencies at once.
+
+    One model for each frequency :math:`\ell` is trained on :math:`x = \epsilon y e_\ell + w`,
+    :math:`w \sim N(0, \sigma^2 I_D)`, with the quadratic loss; both :math:`\theta` and :math:`\phi` learn. All models
+    start from the same weights, those of ``DeepLinearModel(..., seed=seed)``, and see the same noise and labels. With
+    :math:`a[i] = \theta[i \bmod M]\, m[i]\, \phi[i] / \sqrt S`, so that :math:`f(x) = a^T x`, the expected loss is
+
+    .. math:: E[(y - f(x))^2] = (1 - \epsilon\, a[\ell])^2 + \sigma^2 \|a\|^2,
+
+    with the least value :math:`\sigma^2 / (\epsilon^2 + \sigma^2)` wherever :math:`m[\ell] \neq 0`: no frequency has
+    lost information. Gradients are in closed form: with :math:`g = \nabla_a` of the loss,
+    :math:`\partial\phi[i] = g[i]\, \theta[i \bmod M]\, m[i] / \sqrt S` and
+    :math:`\partial\theta[t] = \sum_{i \equiv t} g[i]\, m[i]\, \phi[i] / \sqrt S`.
+
+    Parameters
+    ----------
+    prefilter, stride, sigma_theta, sigma_phi, weights
+        As in :class:`DeepLinearModel`.
+    frequencies : sequence of L ints, optional
+        The frequencies :math:`\ell`; all D by default.
+    learning_rate : float
+        Constant; zero or positive.
+    steps : int
+        Number of updates, zero or more.
+    epsilon, sigma : float
+        Of the data, as in :func:`expected_hessian`.
+    batch_size : int, optional
+        None descends the expected loss itself. An int draws so many new samples at each step.
+    seed : int
+        Of the initial weights and, apart from them, of the samples.
+
+    Returns
+    -------
+    Tensor
+        Shape (steps + 1, L), float64: the expected loss after 0, 1, ..., ``steps`` updates. Once a training has
+        diverged beyond what a number can hold, its loss is infinite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :class:`DeepLinearModel`; also for frequencies out of range, negative steps or an empty batch.
+    """
+    m, stride = _check_model(prefilter, stride)
+    dimension = len(m)
+    chosen = [check_index("frequency", f) for f in (range(dimension) if frequencies is None else frequencies)]
+    if any(not 0 <= f < dimension for f in chosen):
+        raise ValueError(f"got frequencies={chosen}; expected indices between 0 and D - 1 = {dimension - 1}")
+    learning_rate, epsilon = check_scale("learning_rate", learning_rate), check_scale("epsilon", epsilon)
+    sigma, steps = check_scale("sigma", sigma), check_index("steps", steps)
+    if steps < 0:
+        raise ValueError(f"got steps={steps}; expected zero or more")
+    if batch_size is not None and check_index("batch_size", batch_size) < 1:
+        raise ValueError(f"got batch_size={batch_size}; expected None, or at least 1")
+    initial = DeepLinearModel(m, stride, sigma_theta, sigma_phi, weights=weights, seed=seed)
+    source = generator(torch.device("cpu"), check_seed(seed), 1)
+
+    runs, column = torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)
+    theta = initial.theta.detach().double().expand(len(chosen), 1, -1).clone()
+    phi = initial.phi.detach().double().view(stride, -1).expand(len(chosen), -1, -1).clone()
+    gain = m.view(stride, -1) / math.sqrt(stride)
+    losses = torch.empty(steps + 1, len(chosen), dtype=torch.float64)
+    for step in range(steps + 1):
+        a = (theta * gain * phi).flatten(1)
+        along = a[runs, column]
+        losses[step] = (1 - epsilon * along).square() + sigma**2 * a.square().sum(1)
+        if step == steps:
+            break
+        if batch_size is None:
+            slope = 2 * sigma**2 * a
+            slope[runs, column] -= 2 * epsilon * (1 - epsilon * along)
+        else:
+            y = 2.0 * torch.randint(2, (batch_size,), generator=source).double() - 1
+            noise = sigma * torch.randn(batch_size, dimension, dtype=torch.float64, generator=source)
+            residual = y - a @ noise.T - epsilon * along[:, None] * y
+            slope = -2 / batch_size * residual @ noise
+            slope[runs, column] -= 2 / batch_size * epsilon * (residual @ y)
+        slope = slope.view_as(phi) * gain
+        theta, phi = (
+            theta - learning_rate * (slope * phi).sum(1, keepdim=True),
+            phi - learning_rate * slope * theta,
+        )
+    return losses.nan_to_num(nan=math.inf, posinf=math.inf)
+
+
+def steps_to_loss(losses: Tensor, level: float) -> Tensor:
+    """Number of updates after which a loss first is at or below a level.
+
+    Parameters
+    ----------
+    losses : Tensor
+        Shape (steps + 1, ...): of :func:`train_deep_linear`, the first row before any update.
+    level : float
+        Of the loss. That of the model can be no less than sigma² / (epsilon² + sigma²).
+
+    Returns
+    -------
+    Tensor
+        The shape of a row, float64; infinite where the level is never reached.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the losses are not real, there are none, or the level is negative or not finite.
+    """
+    level, curves = check_scale("level", level), as_real("losses", losses)
+    if curves.ndim < 1 or not len(curves):
+        raise ValueError(f"got losses of shape {tuple(curves.shape)}; expected (steps + 1, ...)")
+    reached = curves <= level
+    return torch.where(reached.any(0), reached.to(torch.uint8).argmax(0).double(), math.inf)
+
+
+def dipole_gradient_bound(
+    alpha: float,
+    beta: float,
+    rms_gradient: ArrayLike,
+    rms_mixed: ArrayLike,
+    mean_mixed: ArrayLike,
+    *,
+    as_printed: bool = False,
+) -> Tensor:
+    r"""Upper bound on :math:`E\|\nabla_\theta q_\theta(v)\|`, how fast training can change the dipole metric.
+
+    For :math:`q_\theta(v) = g(|v^T \nabla_x f|)`, with g increasing and :math:`|g'(t)| \le \alpha t + \beta` for t > 0,
+
+    .. math:: E\|\nabla_\theta q_\theta(v)\| \le
+              \alpha \sqrt{E|v^T \nabla_x f|^2} \sqrt{E\|\nabla^2_{\theta,x} f\, v\|^2}
+              + \beta\, E\|\nabla^2_{\theta,x} f\, v\|.
+
+    Derivation: the chain rule gives :math:`\|\nabla_\theta q\| = |g'(|s|)|\, \|Hv\| \le (\alpha |s| + \beta) \|Hv\|`
+    with :math:`s = v^T \nabla_x f` and :math:`H = \nabla^2_{\theta,x} f`, and the inequality of Cauchy and Schwarz
+    :math:`E[|s| \|Hv\|] \le \sqrt{E s^2} \sqrt{E\|Hv\|^2}`. Nothing squares :math:`\alpha`.
+
+    Lemma 2 of *Neural Anisotropy Directions*, equation (3), has :math:`\alpha^2` in the place of :math:`\alpha`. That
+    is correct but looser for :math:`\alpha > 1`, and can fail for :math:`\alpha < 1`. An example is
+    :math:`g(t) = a t^2 / 2` (:math:`\alpha = a`, :math:`\beta = 0`) on the deep linear model along :math:`v = e_i`:
+    with Rademacher weights :math:`|s|` and :math:`\|Hv\|` are constants, so the bound with :math:`\alpha` is an
+    equality and the printed one fails for every a < 1. With normal weights of :math:`\sigma_\theta = \sigma_\phi`
+    the left-hand side is :math:`3/(2\sqrt\pi) = 0.846` of the bound, and the printed one fails for every a below it.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        Constants of the growth condition on g', zero or positive.
+    rms_gradient : float or Tensor
+        :math:`\sqrt{E|v^T \nabla_x f|^2}`; for the deep linear model and :math:`v = e_i` the square root of
+        :func:`gradient_covariance`.
+    rms_mixed : float or Tensor
+        :math:`\sqrt{E\|\nabla^2_{\theta,x} f\, v\|^2}`; there the square root of :func:`mixed_second_moment`.
+    mean_mixed : float or Tensor
+        :math:`E\|\nabla^2_{\theta,x} f\, v\|`; it matters only where beta > 0, and is at most ``rms_mixed``.
+    as_printed : bool
+        True returns the right-hand side of equation (3) as printed, with :math:`\alpha^2`.
+
+    Returns
+    -------
+    Tensor
+        float64, of the shape to which the last three arguments broadcast (no dimension for floats).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not real, is negative or not finite, or the shapes do not fit each other.
+    """
+    alpha, beta = check_scale("alpha", alpha), check_scale("beta", beta)
+    gradient, rms, mean = broadcast(rms_gradient=rms_gradient, rms_mixed=rms_mixed, mean_mixed=mean_mixed)
+    return (alpha**2 if as_printed else alpha) * gradient * rms + beta * mean
+
+
+def dipole_probability(eta: ArrayLike, gradient_variance: ArrayLike, *, weights: WeightLaw = "normal") -> Tensor:
+    r"""Probability that a random deep linear model tells a dipole along :math:`e_\ell` apart: :math:`P(q \ge \eta)`.
+
+    Here :math:`q = (\partial f / \partial x[\ell])^2 = (\theta[\ell \bmod M]\, m[\ell]\, \phi[\ell])^2 / S`, the dipole
+    metric for g(t) = t², and :math:`c^2 = E[q]` is entry :math:`\ell` of :func:`gradient_covariance`. The paper bounds
+    this probability by Markov's inequality, :math:`P(q \ge \eta) \le c^2 / \eta`: equation (6) of *Neural Anisotropy
+    Directions*.
+
+    With normal weights :math:`\sqrt q / c` is the modulus of a product of two independent standard normal variables.
+    Its density is :math:`\frac2\pi K_0(u)`, with the modified Bessel function
+    :math:`K_0(u) = \int_0^\infty e^{-u \cosh s} ds`. Integrating over u first,
+
+    .. math:: P(q \ge \eta) = \frac2\pi \int_0^\infty \frac{e^{-u \cosh s}}{\cosh s}\, ds, \qquad u = \sqrt\eta / c.
+
+    The ratio of this to Markov's bound is at most 0.255, at :math:`\eta = 2.79 c^2`: a gap by which a wrong factor in
+    the covariance passes unnoticed. With Rademacher weights q is the constant :math:`c^2`, and at
+    :math:`\eta = c^2` the bound is attained: both sides are 1.
+    For both laws, as for any, :math:`\int_0^\infty P(q \ge \eta)\, d\eta = c^2`.
+
+    Parameters
+    ----------
+    eta : float or Tensor
+        Threshold of the metric, in the units of the variance; zero or positive.
+    gradient_variance : float or Tensor
+        c², zero or positive.
+    weights : {"normal", "rademacher"}
+        Law of the weights, as in :class:`DeepLinearModel`.
+
+    Returns
+    -------
+    Tensor
+        float64, of the shape to which the arguments broadcast (no dimension for floats).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not real, is negative or not finite, the shapes do not fit, or the law is unknown.
+    """
+    _check_law(weights)
+    threshold, variance = broadcast(eta=eta, gradient_variance=gradient_variance)
+    if weights == "rademacher":
+        return (threshold <= variance).to(torch.float64)
+    u = (threshold / variance).sqrt()
+    # Where the integrand has fallen by exp(-40) or the hyperbolic secant alone has, nothing is left to integrate.
+    end = torch.acosh(1 + 40 / u).clamp(max=40)
+    s = end.unsqueeze(-1) * torch.linspace(0, 1, 201, dtype=torch.float64)
+    cosh = s.cosh()
+    # The integrand is even and analytic and vanishes at the end, so the trapezoidal rule converges geometrically.
+    probability = 2 / math.pi * torch.trapezoid(torch.exp(-u.unsqueeze(-1) * cosh) / cosh, s)
+    return torch.where(threshold == 0, 1.0, probability)
+
+
+def _draw(size: int, sigma: float, weights: WeightLaw, source: torch.Generator | None) -> Tensor:
+    if weights == "normal":
+        return sigma * torch.randn(size, generator=source)
+    return sigma * (2.0 * torch.randint(2, (size,), generator=source) - 1)
+
+
+def _input_second_moment(frequency: int, m: Tensor, epsilon: float, sigma: float) -> Tensor:
+    """Diagonal of E[x xᵀ] for the data of Lemma 1."""
+    frequency = check_index("frequency", frequency)
+    if not 0 <= frequency < len(m):
+        raise ValueError(f"got frequency={frequency}; expected an index between 0 and D - 1 = {len(m) - 1}")
+    second_moment = torch.full_like(m, check_scale("sigma", sigma) ** 2)
+    second_moment[frequency] += check_scale("epsilon", epsilon) ** 2
+    return second_moment
+
+
+def _check_model(prefilter: ArrayLike, stride: int) -> tuple[Tensor, int]:
+    m = _check_prefilter(prefilter)
+    return m, check_stride(stride, len(m))
+
+
+def _check_prefilter(prefilter: ArrayLike) -> Tensor:
+    m = as_real("prefilter", prefilter)
+    if m.ndim != 1 or not len(m):
+        raise ValueError(f"got a prefilter of shape {tuple(m.shape)}; expected (D,): its response at each frequency")
+    if not bool(torch.isfinite(m).all()):
+        raise ValueError("got a prefilter with NaN or infinite entries; expected finite numbers")
+    return m
+
+
+def check_stride(stride: int, dimension: int) -> int:
+    """Return ``stride`` as an int, or say why it does not divide the dimension."""
+    stride = check_index("stride", stride)
+    if stride < 1 or dimension % stride:
+        raise ValueError(
+            f"got stride={stride} for D = {dimension}; expected a positive divisor of D, because only then does "
+            "subsampling fold the spectrum onto itself, as S blocks of D/S frequencies"
+        )
+    return stride
+
+
+def check_index(name: str, value: int) -> int:
+    """Return ``value`` as an int; refuse anything else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected an int") from None
+
+
+def check_scale(name: str, value: float) -> float:
+    """Return ``value`` as a float; refuse negative and infinite numbers, and NaN."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a number") from None
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"got {name}={number}; expected zero or a positive number")
+    return number
+
+
+def _check_law(weights: str) -> None:
+    if weights not in get_args(WeightLaw):
+        raise ValueError(f"got weights={weights!r}; expected one of {', '.join(map(repr, get_args(WeightLaw)))}")
+
+
+def as_real(name: str, value: ArrayLike) -> Tensor:
+    """Return ``value`` as a float64 tensor on the CPU; refuse complex numbers and what is no number."""
+    try:
+        # By way of NumPy, numbers and lists of them become float64; PyTorch alone would round them to float32.
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.array(value))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"got {name} of type {type(value).__name__} ({error}); expected real numbers") from None
+    if tensor.is_complex():
+        raise TypeError(f"got a complex {name}; expected real numbers")
+    return tensor.detach().to("cpu", torch.float64)
+
+
+def broadcast(**values: ArrayLike) -> tuple[Tensor, ...]:
+    """Check that the values are finite and not negative, and broadcast them to a common shape."""
+    tensors = {name: as_real(name, value) for name, value in values.items()}
+    for name, tensor in tensors.items():
+        if not bool((torch.isfinite(tensor) & (tensor >= 0)).all()):
+            raise ValueError(f"got {name} with negative, NaN or infinite values; expected zero or positive numbers")
+    try:
+        return torch.broadcast_tensors(*tensors.values())
+    except RuntimeError:
+        shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
+        raise ValueError(f"got shapes that do not fit: {shapes}; expected ones that broadcast") from None
