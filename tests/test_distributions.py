@@ -94,3 +94,23 @@ def test_nothing_is_copied_to_the_host_while_sampling(monkeypatch):
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_direction_at_an_angle_reaches_the_accuracy_of_the_formula():
+    """Chapter 1: Phi(epsilon cos a / (sigma sin a)) along r at an angle a to v."""
+    v, z = nt.fourier_basis((32, 32))[[3, 8]]
+    x, y = nt.LinearlySeparable(v, epsilon=1.0, sigma=3.0).sample(50_000, device="cpu")
+    for angle in (0.3, math.pi / 4, 1.2):
+        r = math.cos(angle) * v + math.sin(angle) * z
+        accuracy = float(((x.flatten(1) @ r.flatten() > 0) == (y == 1)).double().mean())
+        expected = float(torch.special.ndtr(torch.tensor(1.0 * math.cos(angle) / (3.0 * math.sin(angle)))))
+        assert accuracy == pytest.approx(expected, abs=5 * 0.5 / 50_000**0.5)
+
+
+def test_the_difference_of_the_means_misses_by_the_stated_size():
+    """Chapter 1: it estimates 2 epsilon v with an error of norm 2 sigma sqrt(D / n)."""
+    n, sigma = 4000, 3.0
+    x, y = nt.LinearlySeparable(V, epsilon=0.5, sigma=sigma).sample(n, device="cpu")
+    error = x[y == 1].mean(0) - x[y == 0].mean(0) - 2 * 0.5 * V
+    # The norm of 1,023 normal numbers scatters by 1 / sqrt(2 * 1023) = 2.2 %.
+    assert float(error.norm()) == pytest.approx(2 * sigma * (1024 / n) ** 0.5, rel=5 * 0.022)

@@ -116,3 +116,25 @@ def test_signs_follow_the_stated_rule_also_for_odd_images():
     expected = torch.tensor([[-0.1, 0.9, -0.9, 0.1], [0.1, 0.6, -1.0, 0.2], [-0.4, 0.9, 1.0, 0.0]])
     assert torch.equal(fix_signs(odd), expected)
     assert torch.equal(fix_signs(-odd), expected)
+
+
+def test_a_small_dipole_is_measured_by_the_gradient():
+    """Chapter 4: |f(x) - f(x + v)|² tends to (v^T grad f)², with an error of first order in the size of v."""
+    network = nt.build("mlp", num_classes=1, image_size=(6, 6), seed=0).requires_grad_(False).double()
+    smooth = torch.nn.Sequential(*(torch.nn.Tanh() if isinstance(m, torch.nn.ReLU) else m for m in network))
+    point, v = random(*SHAPE), random(*SHAPE, seed=1)
+    slope = float((gradients(smooth, point, 1).flatten() * v.flatten()).sum())
+    errors = []
+    for size in (1e-2, 1e-3, 1e-4):
+        dipole = float((smooth(point[None]) - smooth((point + size * v)[None])).square())
+        errors.append(abs(dipole / (size * slope) ** 2 - 1))
+    assert errors[2] < 1e-3 and errors[1] == pytest.approx(10 * errors[2], rel=0.2)
+
+
+def test_around_zero_the_secants_of_a_network_without_biases_do_not_depend_on_their_scale():
+    network = nt.build("resnet18", num_classes=1, width=0.125, image_size=(8, 8)).eval().double()
+    origin, elsewhere = torch.zeros(1, 8, 8, dtype=torch.float64), random(1, 8, 8)
+    small, large = (secants(network, origin, scale) for scale in (1.0, 100.0))
+    torch.testing.assert_close(small, large, rtol=1e-8, atol=1e-12 * float(large.abs().max()))
+    moved = secants(network, elsewhere, 1.0) - secants(network, elsewhere, 100.0)
+    assert float(moved.norm()) > 0.1 * float(large.norm())
