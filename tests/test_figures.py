@@ -13,7 +13,7 @@ import plotly.io
 import pytest
 import torch
 
-from nadtools import figures
+from nadtools import rendering
 from nadtools.directions import fourier_atom, fourier_basis, fourier_energy, random_direction
 from nadtools.distributions import LinearlySeparable
 from nadtools.figures import (
@@ -746,7 +746,7 @@ def test_history_draws_each_curve():
     assert len(curves) == 8
     np.testing.assert_allclose(curves["mlp test", "y"].y, results["mlp"].history["test_accuracy"])
     np.testing.assert_allclose(curves["lenet train", "y2"].y, results["lenet"].history["train_loss"])
-    assert curves["lenet test", "y"].line.color == figures.ARCHITECTURE_COLOURS["lenet"]
+    assert curves["lenet test", "y"].line.color == rendering.ARCHITECTURE_COLOURS["lenet"]
     assert curves["lenet test", "y"].line.dash != curves["lenet train", "y"].line.dash
     assert "mlp ends at 60.0%" in figure.layout.meta["alt"]
     axes = plot_history(results, backend="matplotlib").axes[0]

@@ -154,7 +154,7 @@ def test_a_training_that_fails_is_reported(explorer, monkeypatch):
     def fail(*args, **kwargs):
         raise FloatingPointError("the loss is <not finite>")
 
-    monkeypatch.setattr(widgets, "train", fail)
+    monkeypatch.setattr(widgets.directions, "train", fail)
     explorer.start()
     assert explorer.wait(60)
     assert "FloatingPointError: the loss is &lt;not finite&gt;" in explorer.status.value
@@ -272,7 +272,7 @@ def test_nads_explorer_of_logistic_regression_prefers_nothing(nads):
 
 def test_nads_explorer_marks_the_index_in_the_spectrum():
     made = estimate_nads("logreg", 2, image_size=(4, 4), device="cpu", progress=False)
-    axes = widgets._marked_spectrum(made, 3).axes[0]
+    axes = widgets.nads.marked_spectrum(made, 3).axes[0]
     line, point = axes.lines[-2:]
     assert list(line.get_xdata()) == [4, 4]
     assert (point.get_xdata()[0], point.get_ydata()[0]) == (4, made.eigenvalues[3])
@@ -300,7 +300,7 @@ def test_nads_explorer_shows_errors_and_no_stale_picture(nads, monkeypatch):
     def fail(*args, **kwargs):
         raise ValueError("the output is <constant>")
 
-    monkeypatch.setattr(widgets, "estimate_nads", fail)
+    monkeypatch.setattr(widgets.nads, "estimate_nads", fail)
     nads.start()
     assert nads.wait(120)
     assert "ValueError: the output is &lt;constant&gt;" in nads.status.value
@@ -317,7 +317,7 @@ def test_nads_explorer_says_when_images_are_too_small():
 
 
 def test_nads_explorer_leaves_nothing_behind(nads, tmp_path, monkeypatch):
-    monkeypatch.setattr(widgets.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     nads.start()
     assert nads.wait(120)
     assert "Done" in nads.status.value

@@ -1,0 +1,29 @@
+"""Figures from results, drawn with Plotly, or with matplotlib for print and for readers without JavaScript.
+
+Nothing is computed here beyond what is drawn. Each builder takes ``backend`` ("plotly" or "matplotlib") and ``alt``,
+the text for readers who cannot see the figure; where it is not given, one is written from the data. A Plotly figure
+holds it in ``layout.meta["alt"]``, a matplotlib figure in its attribute ``alt``.
+Images have row 0 at the top, and so do frequencies: i, the vertical frequency, grows downwards.
+"""
+
+from __future__ import annotations
+
+from nadtools.figures.directions import plot_direction, plot_directions
+from nadtools.figures.nads import plot_alignment, plot_atlas, plot_convergence, plot_nads, plot_spectra
+from nadtools.figures.parts import StaticFigure
+from nadtools.figures.training import plot_accuracy_map, plot_history, plot_projections, plot_samples
+
+__all__ = [
+    "StaticFigure",
+    "plot_accuracy_map",
+    "plot_alignment",
+    "plot_atlas",
+    "plot_convergence",
+    "plot_direction",
+    "plot_directions",
+    "plot_history",
+    "plot_nads",
+    "plot_projections",
+    "plot_samples",
+    "plot_spectra",
+]

@@ -1,0 +1,14 @@
+"""Explorers for live Jupyter: thin skins of ipywidgets over the floors below.
+
+Their Python callbacks need a running kernel. Where the book is built as static pages (the environment variable
+``NADTOOLS_STATIC`` is set) an explorer gives a line that says so in its place.
+Pictures are drawn with matplotlib and shown as images: this needs no JavaScript beyond ipywidgets' own.
+"""
+
+from __future__ import annotations
+
+from nadtools.widgets.directions import DirectionExplorer, direction_explorer
+from nadtools.widgets.explorer import StaticNotice, live_only
+from nadtools.widgets.nads import NadsExplorer, nads_explorer
+
+__all__ = ["DirectionExplorer", "NadsExplorer", "StaticNotice", "direction_explorer", "live_only", "nads_explorer"]
