@@ -61,6 +61,8 @@ __all__ = [
     "bayes_accuracy",
     "bayes_error",
     "fourier_accuracies",
+    "fourier_errors",
+    "kept_shares",
     "monte_carlo_accuracy",
     "pooling_matrix",
     "spectral_response",
@@ -416,12 +418,66 @@ def fourier_accuracies(
         As :func:`pooling_matrix` and :func:`bayes_accuracy`; also if the phase is not finite.
     """
     sizes, strides = _check_geometry(size, stride)
+    signal, noise = _fourier_angles(prefilter, strides, sizes, phase)
+    return torch.from_numpy(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
+
+
+def fourier_errors(
+    prefilter: Prefilter,
+    stride: Stride,
+    epsilon: ArrayLike = 1.0,
+    sigma: ArrayLike = 3.0,
+    *,
+    size: Size,
+    phase: float = 0.0,
+) -> Tensor:
+    """Smallest error after pooling for the real Fourier atoms: one minus :func:`fourier_accuracies`, from the tail.
+
+    Parameters, shapes and errors are those of :func:`fourier_accuracies`. As :func:`bayes_error`, it is exact where
+    the accuracy rounds to 1.
+    """
+    sizes, strides = _check_geometry(size, stride)
+    signal, noise = _fourier_angles(prefilter, strides, sizes, phase)
+    return torch.from_numpy(special.ndtr(-_signal_to_noise(signal, noise, epsilon, sigma)))
+
+
+def kept_shares(prefilter: Prefilter, stride: Stride, *, size: Size, phase: float = 0.0) -> Tensor:
+    r"""How much of each real Fourier atom lies in the row space of P: :math:`q = \cos^2\vartheta`, from 0 to 1.
+
+    Over any orthonormal basis the shares sum to the trace of the projector on the row space, which is its dimension:
+    :math:`\sum_i q(u_i) = \operatorname{rank} P \le M`. So no prefilter keeps more in total than another of full rank;
+    it chooses which directions to keep.
+
+    Parameters
+    ----------
+    prefilter, stride, size, phase
+        As in :func:`fourier_accuracies`.
+
+    Returns
+    -------
+    Tensor
+        float64, shape (D,) or (h, w); frequencies in the order of ``torch.fft.fft``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`fourier_accuracies`.
+    """
+    sizes, strides = _check_geometry(size, stride)
+    signal, noise = _fourier_angles(prefilter, strides, sizes, phase)
+    squared, total = signal**2, signal**2 + noise**2
+    return torch.from_numpy(np.divide(squared, total, out=np.zeros_like(squared), where=total > 0))
+
+
+def _fourier_angles(
+    prefilter: Prefilter, strides: tuple[int, ...], sizes: tuple[int, ...], phase: float
+) -> tuple[Array, Array]:
+    """Signal and noise in the bin of every frequency, up to a common factor; both of the shape of the signal."""
     if not math.isfinite(phase):
         raise ValueError(f"got phase={phase}; expected a finite number of radians")
     response = _response(prefilter, sizes, strides).reshape(-1)
     signal, noise = _fourier_projections(response, sizes, strides, float(phase))
-    accuracies = special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma))
-    return torch.from_numpy(accuracies.reshape(accuracies.shape[:-1] + sizes))
+    return signal.reshape(sizes), noise.reshape(sizes)
 
 
 def _fourier_projections(

@@ -261,6 +261,37 @@ def test_interference_at_frequencies_that_share_a_bin_with_their_conjugate():
 
 
 @pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("prefilter", PREFILTERS)
+@pytest.mark.parametrize(("size", "stride"), [(16, 4), (24, 8), (15, 5), ((8, 8), 2), ((6, 4), (3, 1))])
+def test_kept_shares_are_squared_cosines_and_sum_to_the_rank(size, stride, prefilter, phase):
+    """q = cos² of the angle to the row space; over the orthonormal basis of cosines and sines it sums to rank P."""
+    shares = pooling.kept_shares(prefilter, stride, size=size, phase=phase)
+    finite = shares.clamp(0, 1 - 1e-15)
+    expected = pooling.fourier_accuracies(prefilter, stride, 1.0, 2.0, size=size, phase=phase)
+    measured = torch.special.ndtr(0.5 * (finite / (1 - finite)).sqrt())
+    torch.testing.assert_close(measured, expected, rtol=0, atol=1e-9)
+    # Cosine and sine of one frequency span a plane; l and -l name the same one, so the mean over both phases and all
+    # frequencies counts each basis vector once. Where 2l = 0 mod D, only the cosine exists, whatever the phase.
+    quadrature = pooling.kept_shares(prefilter, stride, size=size, phase=phase + math.pi / 2)
+    rank = int(torch.linalg.matrix_rank(pooling.pooling_matrix(prefilter, stride, size)))
+    assert float((shares + quadrature).sum() / 2) == pytest.approx(rank, abs=1e-9)
+
+
+def test_errors_of_the_curve_are_exact_in_the_tail():
+    accuracies = pooling.fourier_accuracies("average", 4, 6.0, 1.0, size=32)
+    errors = pooling.fourier_errors("average", 4, 6.0, 1.0, size=32)
+    torch.testing.assert_close(1 - accuracies, errors, rtol=0, atol=1e-15)
+    dense = pooling.bayes_error(
+        torch.cos(2 * math.pi * 3 * torch.arange(32.0, dtype=torch.float64) / 32),
+        pooling.pooling_matrix("average", 4, 32),
+        6.0,
+        1.0,
+    )
+    assert 0 < float(errors[3]) < 1e-17
+    assert float(errors[3]) == pytest.approx(float(dense), rel=1e-6)
+
+
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("prefilter", ["average", "gaussian", "ideal", SIGNED_TAPS])
 @pytest.mark.parametrize(("size", "stride"), [((8, 8), 2), ((8, 8), 4), ((4, 6), (2, 3)), ((6, 5), (3, 1))])
 def test_two_dimensional_curves_are_the_dense_answer(size, stride, prefilter, phase):
