@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from nadtools import device, directions, experiments, moments, pooling, storage
+from nadtools import device, directions, experiments, images, interventions, moments, pooling, storage
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -19,8 +19,11 @@ from nadtools.directions import (
 )
 from nadtools.distributions import LinearlySeparable
 from nadtools.estimation import estimate_nads
+from nadtools.images import Images, load_images
+from nadtools.interventions import decode, flip, poison
 from nadtools.moments import marchenko_pastur_band
 from nadtools.nads import NADs, captured_energy, subspace_overlap
+from nadtools.sweeps import sweep
 from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Evaluation",
     "FourierMode",
+    "Images",
     "LinearlySeparable",
     "NADs",
     "TrainConfig",
@@ -38,6 +42,7 @@ __all__ = [
     "build",
     "captured_energy",
     "check",
+    "decode",
     "device",
     "directions",
     "estimate_nads",
@@ -45,18 +50,24 @@ __all__ = [
     "exercises",
     "experiments",
     "figures",
+    "flip",
     "fourier_atom",
     "fourier_basis",
     "fourier_energy",
     "fourier_modes",
+    "images",
+    "interventions",
+    "load_images",
     "marchenko_pastur_band",
     "moments",
+    "poison",
     "pooling",
     "published",
     "random_direction",
     "rendering",
     "storage",
     "subspace_overlap",
+    "sweep",
     "symmetry_group",
     "train",
     "widgets",

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -29,7 +30,10 @@ from nadtools.device import check_seed, derive_seed, generator
 
 __all__ = [
     "DeepLinearModel",
+    "Landscape",
+    "Layers",
     "WeightLaw",
+    "condition_number",
     "curvature_ratio",
     "dipole_gradient_bound",
     "dipole_probability",
@@ -37,11 +41,15 @@ __all__ = [
     "expected_hessian_theta",
     "gradient_covariance",
     "mixed_second_moment",
+    "steps_to_fraction",
     "steps_to_loss",
     "train_deep_linear",
+    "two_weight_landscape",
+    "two_weight_loss",
 ]
 
 WeightLaw = Literal["normal", "rademacher"]
+Layers = Literal["both", "phi"]
 ArrayLike = Tensor | np.ndarray[Any, Any] | Sequence[float] | float
 
 
@@ -370,26 +378,98 @@ def curvature_ratio(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 3
     return torch.where(signal > 0, (signal / check_scale("sigma", sigma)).square(), 0.0)
 
 
+def condition_number(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 3.0) -> Tensor:
+    r"""Largest curvature of the problem at :math:`\ell` over the curvature along :math:`\ell`, for every frequency.
+
+    .. math:: \kappa(\ell) = \max\!\left( 1,\;
+              \frac{\sigma^2 \max_i m[i]^2}{(\epsilon^2 + \sigma^2)\, m[\ell]^2} \right)
+              = \max\!\left( 1,\; \frac{1}{(1 + \sigma^2 / \epsilon^2)\, \zeta(\ell)} \right)
+
+    Both curvatures are those of :func:`expected_hessian`, in which S and the weights cancel. A learning rate
+    :math:`\eta` at which gradient descent in :math:`\phi` does not diverge is below 2 over the largest curvature, so it
+    takes about :math:`\kappa` steps to learn: see :func:`steps_to_fraction`.
+
+    Parameters
+    ----------
+    prefilter, epsilon, sigma
+        As in :func:`curvature_ratio`.
+
+    Returns
+    -------
+    Tensor
+        Shape (D,), float64, at least 1; infinite where :math:`m[\ell] = 0` or there is nothing to curve the loss along
+        :math:`\ell`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`curvature_ratio`.
+    """
+    m = _check_prefilter(prefilter)
+    if not bool(m.any()):
+        raise ValueError("got a prefilter that is zero everywhere; expected at least one frequency that passes")
+    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    gain = (m / m.abs().max()).square()
+    own = (epsilon**2 + sigma**2) * gain
+    return torch.where(own > 0, (sigma**2 / own).clamp(min=1.0), math.inf)
+
+
+def steps_to_fraction(curvature: ArrayLike, learning_rate: ArrayLike, fraction: ArrayLike = 0.1) -> Tensor:
+    r"""Number of steps of gradient descent until the excess loss along one direction has fallen to a fraction.
+
+    Along an eigenvector of the Hessian with eigenvalue h the distance to the minimum is multiplied by
+    :math:`1 - \eta h` at each step, and the excess loss by its square, so
+
+    .. math:: t = \left\lceil \frac{\ln r}{2 \ln |1 - \eta h|} \right\rceil .
+
+    Parameters
+    ----------
+    curvature : float or array-like
+        h, second derivative of the loss along the direction; zero or positive.
+    learning_rate : float or array-like
+        :math:`\eta`, zero or positive.
+    fraction : float or array-like
+        r, of the excess loss at the start; zero or positive.
+
+    Returns
+    -------
+    Tensor
+        float64, of the shape to which the arguments broadcast. Zero for :math:`r \ge 1`; else infinite where the loss
+        does not fall (:math:`\eta h = 0` or :math:`\eta h \ge 2`), and 1 for :math:`\eta h = 1`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not real, is negative or not finite, or the shapes do not fit.
+    """
+    h, rate, goal = broadcast(curvature=curvature, learning_rate=learning_rate, fraction=fraction)
+    factor = (1 - rate * h).abs()
+    steps = (goal.log() / (2 * factor.log())).ceil()
+    steps = torch.where(factor == 0, 1.0, torch.where(factor < 1, steps, math.inf))
+    return torch.where(goal >= 1, 0.0, steps)
+
+
 def train_deep_linear(
     prefilter: ArrayLike,
     stride: int,
     frequencies: Sequence[int] | Tensor | np.ndarray[Any, Any] | None = None,
     *,
-    learning_rate: float,
+    learning_rate: ArrayLike,
     steps: int,
     epsilon: float = 1.0,
     sigma: float = 3.0,
     sigma_theta: float = 1.0,
     sigma_phi: float = 1.0,
     weights: WeightLaw = "normal",
+    learn: Layers = "both",
     batch_size: int | None = None,
     seed: int = 0,
 ) -> Tensor:
     r"""Loss curves of the deep linear model under gradient descent, for many frequencies at once.
 
     One model for each frequency :math:`\ell` is trained on :math:`x = \epsilon y e_\ell + w`,
-    :math:`w \sim N(0, \sigma^2 I_D)`, with the quadratic loss; both :math:`\theta` and :math:`\phi` learn. All models
-    start from the same weights, those of ``DeepLinearModel(..., seed=seed)``, and see the same noise and labels. With
+    :math:`w \sim N(0, \sigma^2 I_D)`, with the quadratic loss. All models start from the same weights, those of
+    ``DeepLinearModel(..., seed=seed)``, and see the same noise and labels. With
     :math:`a[i] = \theta[i \bmod M]\, m[i]\, \phi[i] / \sqrt S`, so that :math:`f(x) = a^T x`, the expected loss is
 
     .. math:: E[(y - f(x))^2] = (1 - \epsilon\, a[\ell])^2 + \sigma^2 \|a\|^2,
@@ -404,13 +484,16 @@ def train_deep_linear(
     prefilter, stride, sigma_theta, sigma_phi, weights
         As in :class:`DeepLinearModel`.
     frequencies : sequence of L ints, optional
-        The frequencies :math:`\ell`; all D by default.
-    learning_rate : float
-        Constant; zero or positive.
+        The frequencies :math:`\ell`; all D by default. One may occur several times, with different learning rates.
+    learning_rate : float or sequence of L floats
+        Constant during a training; one for all, or one for each. Zero or positive.
     steps : int
         Number of updates, zero or more.
     epsilon, sigma : float
         Of the data, as in :func:`expected_hessian`.
+    learn : {"both", "phi"}
+        Which weights learn. With ``"phi"`` alone :math:`\theta` keeps its initial values: the loss is then quadratic,
+        and for Rademacher weights its Hessian is that of Lemma 1 (:func:`expected_hessian`) exactly.
     batch_size : int, optional
         None descends the expected loss itself. An int draws so many new samples at each step.
     seed : int
@@ -432,8 +515,10 @@ def train_deep_linear(
     chosen = [check_index("frequency", f) for f in (range(dimension) if frequencies is None else frequencies)]
     if any(not 0 <= f < dimension for f in chosen):
         raise ValueError(f"got frequencies={chosen}; expected indices between 0 and D - 1 = {dimension - 1}")
-    learning_rate, epsilon = check_scale("learning_rate", learning_rate), check_scale("epsilon", epsilon)
-    sigma, steps = check_scale("sigma", sigma), check_index("steps", steps)
+    rate = _check_rates(learning_rate, len(chosen))
+    epsilon, sigma, steps = check_scale("epsilon", epsilon), check_scale("sigma", sigma), check_index("steps", steps)
+    if learn not in get_args(Layers):
+        raise ValueError(f"got learn={learn!r}; expected one of {', '.join(map(repr, get_args(Layers)))}")
     if steps < 0:
         raise ValueError(f"got steps={steps}; expected zero or more")
     if batch_size is not None and check_index("batch_size", batch_size) < 1:
@@ -463,14 +548,14 @@ def train_deep_linear(
             slope[runs, column] -= 2 / batch_size * epsilon * (residual @ y)
         slope = slope.view_as(phi) * gain
         theta, phi = (
-            theta - learning_rate * (slope * phi).sum(1, keepdim=True),
-            phi - learning_rate * slope * theta,
+            theta - rate * (slope * phi).sum(1, keepdim=True) if learn == "both" else theta,
+            phi - rate * slope * theta,
         )
     return losses.nan_to_num(nan=math.inf, posinf=math.inf)
 
 
-def steps_to_loss(losses: Tensor, level: float) -> Tensor:
-    """Number of updates after which a loss first is at or below a level.
+def steps_to_loss(losses: Tensor, level: float, *, settle: bool = False) -> Tensor:
+    """Number of updates after which a loss first is at or below a level, or from which on it stays there.
 
     Parameters
     ----------
@@ -478,11 +563,14 @@ def steps_to_loss(losses: Tensor, level: float) -> Tensor:
         Shape (steps + 1, ...): of :func:`train_deep_linear`, the first row before any update.
     level : float
         Of the loss. That of the model can be no less than sigma² / (epsilon² + sigma²).
+    settle : bool
+        True counts up to the update from which on the loss stays at or below the level until the end. A training that
+        meets the level by chance on its way to divergence does not count.
 
     Returns
     -------
     Tensor
-        The shape of a row, float64; infinite where the level is never reached.
+        The shape of a row, float64; infinite where the level is never reached, or not kept.
 
     Raises
     ------
@@ -493,7 +581,153 @@ def steps_to_loss(losses: Tensor, level: float) -> Tensor:
     if curves.ndim < 1 or not len(curves):
         raise ValueError(f"got losses of shape {tuple(curves.shape)}; expected (steps + 1, ...)")
     reached = curves <= level
+    if settle:
+        reached = reached.flip(0).to(torch.uint8).cummin(0).values.flip(0).bool()
     return torch.where(reached.any(0), reached.to(torch.uint8).argmax(0).double(), math.inf)
+
+
+def two_weight_loss(theta: ArrayLike, phi: ArrayLike, m: float, epsilon: float = 1.0, sigma: float = 3.0) -> Tensor:
+    r"""Expected quadratic loss of the model with one frequency, :math:`f(x) = \theta\, m\, \phi\, x`.
+
+    .. math:: E[(y - f(x))^2] = (1 - \epsilon p)^2 + \sigma^2 p^2, \qquad p = \theta\, m\, \phi
+
+    for :math:`x = \epsilon y + w`, :math:`w \sim N(0, \sigma^2)`. It is the deep linear model with D = S = 1. The least
+    value is :math:`\sigma^2 / (\epsilon^2 + \sigma^2)`, at :math:`p = \epsilon / (\epsilon^2 + \sigma^2)`, whatever
+    :math:`m \neq 0` is; the second derivatives are :math:`2 (\epsilon^2 + \sigma^2)\, m^2 \theta^2` along
+    :math:`\phi` and :math:`2 (\epsilon^2 + \sigma^2)\, m^2 \phi^2` along :math:`\theta`.
+
+    Parameters
+    ----------
+    theta, phi : float or array-like
+        The weights, real; they are broadcast.
+    m : float
+        Response of the prefilter, finite.
+    epsilon, sigma : float
+        Of the data, zero or positive.
+
+    Returns
+    -------
+    Tensor
+        float64, of the shape to which the weights broadcast.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not real, m is not finite, epsilon or sigma is negative, or the shapes do not fit.
+    """
+    gain = float(_check_prefilter([m])[0])
+    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    product = gain * as_real("theta", theta) * as_real("phi", phi)
+    return (1 - epsilon * product).square() + sigma**2 * product.square()
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The expected loss over two weights, and the way that gradient descent takes through it.
+
+    Attributes
+    ----------
+    theta : Tensor
+        Shape (n,), float64: the grid along theta.
+    phi : Tensor
+        Shape (n,): the grid along phi.
+    losses : Tensor
+        Shape (n, n): row i, column j belongs to ``phi[i]`` and ``theta[j]``, as pictures are drawn.
+    path : Tensor
+        Shape (steps + 1, 2): theta and phi after each step. Where descent diverges it ends before it leaves what a
+        number can hold.
+    path_losses : Tensor
+        Shape (steps + 1,).
+    least : float
+        The least loss there is.
+    m, learning_rate, epsilon, sigma : float
+        As they were given.
+    """
+
+    theta: Tensor
+    phi: Tensor
+    losses: Tensor
+    path: Tensor
+    path_losses: Tensor
+    least: float
+    m: float
+    learning_rate: float
+    epsilon: float
+    sigma: float
+
+    @property
+    def steps_to_learn(self) -> float:
+        """Steps after which nine tenths of the way from 1, the loss of the answer 0, to the least loss are done.
+
+        Infinite where the path does not get there, or leaves it again.
+        """
+        return float(steps_to_loss(self.path_losses, self.least + 0.1 * (1 - self.least), settle=True))
+
+
+def two_weight_landscape(
+    m: float,
+    *,
+    learning_rate: float,
+    steps: int,
+    start: tuple[float, float] = (1.0, 0.1),
+    epsilon: float = 1.0,
+    sigma: float = 0.3,
+    extent: tuple[float, float] = (-0.5, 4.0),
+    resolution: int = 61,
+) -> Landscape:
+    r"""Compute :func:`two_weight_loss` on a grid, and gradient descent from a start.
+
+    The gradient is :math:`2\,((\epsilon^2 + \sigma^2)\, p - \epsilon)\, m\, (\phi, \theta)` for the weights
+    :math:`(\theta, \phi)`.
+
+    Parameters
+    ----------
+    m, epsilon, sigma : float
+        As in :func:`two_weight_loss`; epsilon and sigma not both zero.
+    learning_rate : float
+        Constant; zero or positive.
+    steps : int
+        Number of updates, zero or more.
+    start : (float, float)
+        Initial theta and phi.
+    extent : (float, float)
+        Ends of the grid, for both weights.
+    resolution : int
+        n, number of points along each weight; at least 2.
+
+    Returns
+    -------
+    Landscape
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is negative or not finite, the extent is empty, or there are too few points.
+    """
+    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    rate, steps = check_scale("learning_rate", learning_rate), check_index("steps", steps)
+    ends, weights = as_real("extent", extent), as_real("start", start)
+    if epsilon == sigma == 0:
+        raise ValueError("got epsilon = sigma = 0: all inputs are zero; expected at least one positive")
+    if steps < 0 or check_index("resolution", resolution) < 2:
+        raise ValueError(f"got steps={steps}, resolution={resolution}; expected zero or more, and at least 2")
+    if weights.shape != (2,) or ends.shape != (2,) or not bool(torch.isfinite(torch.cat([weights, ends])).all()):
+        raise ValueError(f"got start={start!r}, extent={extent!r}; expected two finite numbers each")
+    if ends[0] >= ends[1]:
+        raise ValueError(f"got extent={extent!r}; expected its lower end first")
+    axis = torch.linspace(float(ends[0]), float(ends[1]), resolution, dtype=torch.float64)
+    losses = two_weight_loss(axis[None, :], axis[:, None], m, epsilon, sigma)
+    second_moment, path = epsilon**2 + sigma**2, [weights]
+    for _ in range(steps):
+        slope = 2 * (second_moment * m * weights.prod() - epsilon) * m
+        weights = weights - rate * slope * weights.flip(0)
+        if not float(weights.abs().max()) < 1e60:  # its loss, a fourth power, is still a number
+            break
+        path.append(weights)
+    way = torch.stack(path)
+    path_losses = two_weight_loss(way[:, 0], way[:, 1], m, epsilon, sigma)
+    least = sigma**2 / second_moment if m else 1.0
+    return Landscape(axis, axis, losses, way, path_losses, least, float(m), rate, epsilon, sigma)
 
 
 def dipole_gradient_bound(
@@ -633,6 +867,21 @@ def _check_prefilter(prefilter: ArrayLike) -> Tensor:
     if not bool(torch.isfinite(m).all()):
         raise ValueError("got a prefilter with NaN or infinite entries; expected finite numbers")
     return m
+
+
+def _check_rates(learning_rate: ArrayLike, number: int) -> Tensor:
+    """Learning rates in the shape in which they multiply the weights: for one training, or for each of them."""
+    rates = as_real("learning_rate", learning_rate)
+    if rates.ndim == 0:
+        return torch.tensor(check_scale("learning_rate", float(rates)), dtype=torch.float64)
+    if rates.shape != (number,):
+        raise ValueError(
+            f"got learning_rate of shape {tuple(rates.shape)} for {number} frequencies; expected one number, or one "
+            "for each frequency"
+        )
+    if not bool((torch.isfinite(rates) & (rates >= 0)).all()):
+        raise ValueError("got learning_rate with negative, NaN or infinite values; expected zero or positive numbers")
+    return rates.view(-1, 1, 1)
 
 
 def check_stride(stride: int, dimension: int) -> int:

@@ -6,6 +6,7 @@ and clips the gradient norm at 0.5; the underspecification paper uses a triangul
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nadtools.device import check_seed, generator, resolve_device
+from nadtools.device import check_seed, derive_seed, generator, isolated_random_state, resolve_device
 from nadtools.progress import progress_bar
 
 __all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
@@ -24,8 +25,9 @@ __all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
 Data = tuple[Tensor, Tensor]
 Schedule = Literal["linear", "triangular", "constant"]
 
-_SHUFFLE = 0
+_SHUFFLE, _DROPOUT = 0, 1  # random streams of one training
 _EVALUATION_BATCH = 1024
+_DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +116,8 @@ class TrainResult:
         not evaluated).
     stopped_early : bool
         Whether a callback stopped the training.
+    step_losses : Tensor
+        Shape (steps,), float32, on the CPU: the loss of every batch, before the step that it led to.
     """
 
     test_accuracy: float
@@ -122,6 +126,39 @@ class TrainResult:
     train_loss: float
     history: pd.DataFrame
     stopped_early: bool
+    step_losses: Tensor = dataclasses.field(default_factory=lambda: torch.empty(0))
+
+    def steps_to_loss(self, level: float, window: int = 10) -> int | None:
+        """Return the number of steps after which the loss first is at or below a level.
+
+        A batch's loss is noisy, so it is averaged over the last ``window`` steps. The count is that of all steps up to
+        the end of the first window whose mean is low enough, so it is at least ``window``.
+
+        Parameters
+        ----------
+        level : float
+            Of the mean cross-entropy, in nats; positive.
+        window : int
+            Steps to average over.
+
+        Returns
+        -------
+        int or None
+            None where the level was never reached.
+
+        Raises
+        ------
+        ValueError
+            If the level or the window is not positive.
+        """
+        if not (math.isfinite(level) and level > 0):
+            raise ValueError(f"got level={level!r}; expected a positive number")
+        if not isinstance(window, int) or isinstance(window, bool) or window < 1:
+            raise ValueError(f"got window={window!r}; expected a positive int")
+        if len(self.step_losses) < window:
+            return None
+        reached = self.step_losses.double().unfold(0, window, 1).mean(1) <= level
+        return int(reached.to(torch.uint8).argmax()) + window if bool(reached.any()) else None
 
 
 def train(
@@ -131,6 +168,7 @@ def train(
     config: TrainConfig | None = None,
     *,
     evaluate_every: int = 1,
+    autocast: bool = False,
     device: str | torch.device | None = None,
     progress: bool = True,
     callback: Callable[[dict[str, float]], bool | None] | None = None,
@@ -148,6 +186,9 @@ def train(
     config : TrainConfig, optional
     evaluate_every : int
         Epochs between evaluations on the test data; 0 evaluates only the final network.
+    autocast : bool
+        Compute the forward passes of the training in bfloat16 where PyTorch's autocast deems it safe: faster for large
+        networks on a CUDA device, and for these only. Weights, loss and evaluations stay in single precision.
     device : str, torch.device or None
         None means the device of the training images.
     progress : bool
@@ -162,7 +203,7 @@ def train(
     Raises
     ------
     TypeError, ValueError
-        If the data do not fit each other or the network.
+        If the data do not fit each other or the network, or autocast is asked for on a CPU.
     FloatingPointError
         If the loss is no longer finite: the learning rate is too large.
     """
@@ -171,6 +212,8 @@ def train(
         raise ValueError(f"got evaluate_every={evaluate_every}; expected 0 or a positive int")
     _check_data("train_data", train_data)
     resolved = train_data[0].device if device is None else resolve_device(device)
+    if autocast and resolved.type != "cuda":
+        raise ValueError(f"got autocast=True on {str(resolved)!r}; expected a CUDA device, or autocast=False")
     _check_classes(network.to(resolved), train_data, test_data, resolved)
     x, y = (tensor.to(resolved) for tensor in train_data)
     test = (test_data[0].to(resolved), test_data[1].to(resolved))
@@ -188,6 +231,7 @@ def train(
     order_generator = generator(resolved, config.seed, _SHUFFLE)
     num_samples = len(x)
     num_batches = -(-num_samples // config.batch_size)
+    step_losses = torch.empty(config.epochs * num_batches, device=resolved)
     rows: list[dict[str, float]] = []
     stopped = False
     bar = progress_bar(range(config.epochs), progress, desc="training", unit="epoch")
@@ -196,19 +240,23 @@ def train(
         order = torch.randperm(num_samples, device=resolved, generator=order_generator)
         loss_sum, correct = torch.zeros((), device=resolved), torch.zeros((), device=resolved)
         learning_rate = config.max_lr
-        for number, batch in enumerate(order.split(config.batch_size)):
-            learning_rate = config.learning_rate(epoch * num_batches + number, config.epochs * num_batches)
-            optimizer.param_groups[0]["lr"] = learning_rate
-            targets = y[batch]
-            outputs = network(x[batch])
-            loss = functional.cross_entropy(outputs, targets)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            if config.clip_norm is not None:
-                nn.utils.clip_grad_norm_(parameters, config.clip_norm)
-            optimizer.step()
-            loss_sum += loss.detach() * len(batch)
-            correct += (outputs.detach().argmax(1) == targets).sum()
+        with _seeded_dropout(network, config.seed, epoch):
+            for number, batch in enumerate(order.split(config.batch_size)):
+                step = epoch * num_batches + number
+                learning_rate = config.learning_rate(step, config.epochs * num_batches)
+                optimizer.param_groups[0]["lr"] = learning_rate
+                targets = y[batch]
+                with torch.autocast(resolved.type, torch.bfloat16, enabled=autocast):
+                    outputs = network(x[batch])
+                    loss = functional.cross_entropy(outputs, targets)
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                if config.clip_norm is not None:
+                    nn.utils.clip_grad_norm_(parameters, config.clip_norm)
+                optimizer.step()
+                step_losses[step] = loss.detach()
+                loss_sum += loss.detach() * len(batch)
+                correct += (outputs.detach().argmax(1) == targets).sum()
         row: dict[str, float] = {
             "epoch": epoch + 1,
             "learning_rate": learning_rate,
@@ -239,6 +287,7 @@ def train(
         train_loss=final_train.loss,
         history=pd.DataFrame(rows).astype({"epoch": int}),
         stopped_early=stopped,
+        step_losses=step_losses[: len(rows) * num_batches].cpu(),
     )
 
 
@@ -305,6 +354,13 @@ def _check_classes(network: nn.Module, train_data: Data, test_data: Data, device
         raise ValueError(
             f"got labels from {low} to {high}; the network has {outputs.shape[1]} outputs, for labels from 0"
         )
+
+
+def _seeded_dropout(network: nn.Module, seed: int, epoch: int) -> contextlib.AbstractContextManager[None]:
+    """Seed PyTorch's global generator for an epoch, for networks with dropout only: its layers draw from no other."""
+    if any(isinstance(module, _DROPOUT_LAYERS) for module in network.modules()):
+        return isolated_random_state(derive_seed(seed, _DROPOUT, epoch))
+    return contextlib.nullcontext()
 
 
 def _has_convolutions(network: nn.Module) -> bool:

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, special
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 
 import nadtools as nt
 from nadtools.deep_linear import (
     DeepLinearModel,
+    condition_number,
     curvature_ratio,
     dipole_gradient_bound,
     dipole_probability,
@@ -25,8 +26,11 @@ from nadtools.deep_linear import (
     expected_hessian_theta,
     gradient_covariance,
     mixed_second_moment,
+    steps_to_fraction,
     steps_to_loss,
     train_deep_linear,
+    two_weight_landscape,
+    two_weight_loss,
 )
 from nadtools.device import derive_seed
 
@@ -249,6 +253,91 @@ def test_curvature_ratio_is_that_of_the_two_terms_of_lemma_1():
     assert curvature_ratio([2.0, 1.0], 0.0, 0.0).tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 3.0), (1.0, 0.3), (0.5, 0.5), (0.0, 1.0)])
+def test_condition_number_is_largest_curvature_over_that_along_the_frequency(epsilon, sigma):
+    for dimension, stride, seed in CASES:
+        m = prefilter(dimension, seed)
+        kappa, ratio = condition_number(m, epsilon, sigma), curvature_ratio(m, epsilon, sigma)
+        for frequency in range(dimension):
+            hessian = expected_hessian(frequency, m, stride, SIGMA_THETA, epsilon, sigma)
+            assert float(kappa[frequency]) == pytest.approx(float(hessian.max() / hessian[frequency]), rel=1e-12)
+        if epsilon:
+            torch.testing.assert_close(kappa, (1 / ((1 + sigma**2 / epsilon**2) * ratio)).clamp(min=1))
+        torch.testing.assert_close(condition_number(-3 * m, epsilon, sigma), kappa)
+    assert condition_number([2.0, 0.0], 1.0, 3.0).tolist() == [1, math.inf]
+    assert condition_number([2.0, 1.0], 1.0, 0.0).tolist() == [
+        1,
+        1,
+    ]  # without noise any frequency can be learned at once
+    assert condition_number([2.0, 1.0], 0.0, 0.0).tolist() == [math.inf, math.inf]
+
+
+# Two weights
+
+
+def test_two_weight_loss_is_the_mean_over_samples():
+    source = generator(3)
+    for theta, phi, m, epsilon, sigma in (
+        (0.8, -1.2, 0.5, 1.0, 0.4),
+        (1.5, 0.7, 1.3, 0.6, 1.1),
+        (-1.0, 2.0, 0.1, 2.0, 0.0),
+    ):
+        y = 2.0 * torch.randint(2, (200_000,), generator=source).double() - 1
+        x = epsilon * y + sigma * torch.randn(200_000, dtype=torch.float64, generator=source)
+        check_mean((y - theta * m * phi * x).square(), two_weight_loss(theta, phi, m, epsilon, sigma))
+        # It is the deep linear model with one frequency: any training of that starts at this loss.
+        network = DeepLinearModel([m], 1, seed=4)
+        start = two_weight_loss(network.theta.detach(), network.phi.detach(), m, epsilon, sigma)
+        losses = train_deep_linear([m], 1, learning_rate=0, steps=0, epsilon=epsilon, sigma=sigma, seed=4)
+        torch.testing.assert_close(start, losses[0])
+
+
+@pytest.mark.parametrize(("m", "epsilon", "sigma"), [(1.0, 1.0, 0.3), (0.25, 0.7, 1.2), (-0.6, 2.0, 0.0)])
+def test_two_weight_loss_has_the_stated_curvature_and_least_value(m, epsilon, sigma):
+    weights = torch.tensor([1.3, -0.4], dtype=torch.float64)
+    hessian = jacrev(grad(lambda w: (1 - epsilon * m * w.prod()) ** 2 + sigma**2 * (m * w.prod()) ** 2))(weights)
+    expected = 2 * (epsilon**2 + sigma**2) * m**2 * weights.square().flip(0)
+    torch.testing.assert_close(hessian.diag(), expected)
+    least, product = sigma**2 / (epsilon**2 + sigma**2), epsilon / (epsilon**2 + sigma**2)
+    theta = torch.linspace(-4, 4, 400, dtype=torch.float64)
+    assert float(two_weight_loss(1.7, product / (1.7 * m), m, epsilon, sigma)) == pytest.approx(least, abs=1e-15)
+    assert (two_weight_loss(theta[:, None], theta[None, :], m, epsilon, sigma) >= least - 1e-12).all()
+    # The curvature along phi is that of Lemma 1 for a theta of this size.
+    assert float(expected[1]) == pytest.approx(float(expected_hessian(0, [m], 1, 1.3, epsilon, sigma)[0]))
+
+
+@pytest.mark.parametrize(("m", "epsilon", "sigma"), [(1.0, 1.0, 0.3), (0.25, 0.7, 1.2), (-0.6, 2.0, 0.0)])
+def test_landscape_path_is_sgd_of_torch(m, epsilon, sigma):
+    landscape = two_weight_landscape(
+        m, learning_rate=0.05, steps=20, start=(0.9, -0.2), epsilon=epsilon, sigma=sigma, extent=(-1, 2), resolution=7
+    )
+    weights = nn.Parameter(torch.tensor([0.9, -0.2], dtype=torch.float64))
+    optimizer = torch.optim.SGD([weights], lr=0.05)
+    for point, value in zip(landscape.path, landscape.path_losses, strict=True):
+        torch.testing.assert_close(point, weights.detach())
+        loss = (1 - epsilon * m * weights.prod()) ** 2 + sigma**2 * (m * weights.prod()) ** 2
+        torch.testing.assert_close(value, loss.detach())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert landscape.path.shape == (21, 2) and landscape.losses.shape == (7, 7)
+    # Rows are phi, columns theta.
+    torch.testing.assert_close(landscape.losses[1, 4], two_weight_loss(1.0, -0.5, m, epsilon, sigma))
+    assert (landscape.losses >= landscape.least - 1e-12).all()
+
+
+def test_a_landscape_says_when_a_path_has_learned():
+    slow, fast = (two_weight_landscape(m, learning_rate=0.1, steps=400) for m in (0.25, 1.0))
+    level = fast.least + 0.1 * (1 - fast.least)
+    assert fast.path_losses[int(fast.steps_to_learn)] <= level < fast.path_losses[int(fast.steps_to_learn) - 1]
+    assert fast.steps_to_learn < slow.steps_to_learn < math.inf
+    assert two_weight_landscape(1.0, learning_rate=0.1, steps=1).steps_to_learn == math.inf
+    away = two_weight_landscape(1.0, learning_rate=30.0, steps=100)
+    assert len(away.path) < 101 and torch.isfinite(away.path_losses).all() and away.steps_to_learn == math.inf
+    nothing = two_weight_landscape(0.0, learning_rate=0.1, steps=3)
+    assert nothing.least == 1 and torch.equal(nothing.path[0], nothing.path[-1])
+
+
 # Training
 
 
@@ -323,6 +412,112 @@ def test_stochastic_training_is_sgd_of_torch_on_the_same_samples(dimension, stri
     )
 
 
+@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
+@pytest.mark.parametrize("weights", ["normal", "rademacher"])
+def test_phi_alone_descends_the_parabola_of_lemma_1(dimension, stride, seed, weights):
+    m, epsilon, sigma, steps = prefilter(dimension, seed), 0.9, 0.6, 30
+    frequency, network = dimension - 2, DeepLinearModel(m, stride, SIGMA_THETA, SIGMA_PHI, weights=weights, seed=seed)
+    theta, phi = network.theta.detach().double().repeat(stride), network.phi.detach().double()
+    # Lemma 1 has the mean of theta²; the loss for these weights has theta² itself.
+    curvature = expected_hessian(frequency, m, stride, 1.0, epsilon, sigma) * theta.square()
+    if weights == "rademacher":
+        exact = expected_hessian(frequency, m, stride, SIGMA_THETA, epsilon, sigma)
+        torch.testing.assert_close(curvature, exact, rtol=1e-6, atol=0)  # weights are drawn in float32
+    best = torch.zeros_like(phi)
+    best[frequency] = math.sqrt(stride) * epsilon / ((epsilon**2 + sigma**2) * theta[frequency] * m[frequency])
+    rate, time = 1.7 / float(curvature.max()), torch.arange(steps + 1)[:, None]
+    excess = (curvature / 2 * (phi - best).square() * (1 - rate * curvature) ** (2 * time)).sum(1)
+    losses = train_deep_linear(
+        m,
+        stride,
+        [frequency, frequency],
+        learning_rate=[rate, 0.0],
+        steps=steps,
+        epsilon=epsilon,
+        sigma=sigma,
+        sigma_theta=SIGMA_THETA,
+        sigma_phi=SIGMA_PHI,
+        weights=weights,
+        learn="phi",
+        seed=seed,
+    )
+    torch.testing.assert_close(losses[:, 0], sigma**2 / (epsilon**2 + sigma**2) + excess)
+    assert (losses[:, 1] == losses[0, 1]).all()
+
+
+@pytest.mark.parametrize(("dimension", "stride", "seed"), CASES)
+@pytest.mark.parametrize("sigma", [0.3, 3.0])
+def test_phi_alone_diverges_above_two_over_the_largest_curvature_and_not_below(dimension, stride, seed, sigma):
+    m, frequency = prefilter(dimension, seed), dimension // 2 - 1
+    critical = 2 / float(expected_hessian(frequency, m, stride, SIGMA_THETA, 1.0, sigma).max())
+    options = {"weights": "rademacher", "learn": "phi", "sigma_theta": SIGMA_THETA, "sigma": sigma, "seed": seed}
+    for factor in (0.99, 1.01):
+        losses = train_deep_linear(m, stride, [frequency], learning_rate=factor * critical, steps=1500, **options)[:, 0]
+        assert bool(losses[-1] > losses[0]) == (factor > 1)
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 3.0])
+def test_phi_alone_learns_in_the_predicted_number_of_steps(stride, sigma):
+    m = torch.tensor([1.0, 0.5, 0.3, 0.2, 0.1, 0.2, 0.3, 0.5], dtype=torch.float64)
+    largest = torch.stack([expected_hessian(f, m, stride, 1.0, 1.0, sigma).max() for f in range(8)])
+    along = torch.stack([expected_hessian(f, m, stride, 1.0, 1.0, sigma)[f] for f in range(8)])
+    rates = 0.2 / largest
+    losses = train_deep_linear(
+        m,
+        stride,
+        learning_rate=rates,
+        steps=6_000 // 4,
+        sigma=sigma,
+        sigma_phi=0.0,  # all models begin at the loss 1, and nothing but the signal is to be learned
+        weights="rademacher",
+        learn="phi",
+    )
+    least = sigma**2 / (1 + sigma**2)
+    torch.testing.assert_close(
+        steps_to_loss(losses, least + 0.1 * (1 - least)), steps_to_fraction(along, rates, 0.1), rtol=0, atol=0
+    )
+    torch.testing.assert_close(
+        steps_to_fraction(along, rates), steps_to_fraction(1 / condition_number(m, 1.0, sigma), 0.2)
+    )
+
+
+def test_steps_to_fraction():
+    assert steps_to_fraction(0.5, 0.2, 0.1).tolist() == 11  # 0.9^22 < 0.1 < 0.9^20
+    assert steps_to_fraction(1.0, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0], 0.1).tolist() == [
+        math.inf,
+        2,
+        1,
+        2,
+        math.inf,
+        math.inf,
+    ]
+    assert steps_to_fraction(1.0, 0.1, [1.0, 2.0, 0.0]).tolist() == [0, 0, math.inf]
+    assert steps_to_fraction(torch.ones(3, 1), torch.ones(2)).shape == (3, 2)
+
+
+def test_trained_models_have_the_accuracy_that_the_least_loss_allows():
+    # f = aᵀx is right with probability Phi(epsilon a[l] / (sigma |a|)), which is largest for a along e_l, for every l.
+    m, epsilon, sigma, source = torch.tensor([1.0, 0.6, 0.3, 0.6]), 1.0, 0.8, generator(8)
+    best = float(special.ndtr(epsilon / sigma))
+    for stride in (1, 2, 4):
+        losses = train_deep_linear(m, stride, learning_rate=0.2, steps=3000, sigma=sigma, seed=1)
+        torch.testing.assert_close(losses[-1], torch.full((4,), sigma**2 / (1 + sigma**2), dtype=torch.float64))
+    a = torch.randn(2000, 4, dtype=torch.float64, generator=source)
+    assert (torch.special.ndtr(epsilon * a[:, 2] / (sigma * a.norm(dim=1))) <= best).all()
+    y = 2.0 * torch.randint(2, (100_000,), generator=source).double() - 1
+    x = epsilon * y + sigma * torch.randn(100_000, dtype=torch.float64, generator=source)
+    check_mean((x * y > 0).double(), torch.tensor(best, dtype=torch.float64))
+
+
+def test_learning_rates_can_differ_and_frequencies_repeat():
+    m, options = prefilter(8, 1), {"steps": 9, "sigma": 0.5, "batch_size": 3, "seed": 2}
+    together = train_deep_linear(m, 2, [3, 5, 3], learning_rate=[0.1, 0.2, 0.3], **options)
+    for column, (frequency, rate) in enumerate(((3, 0.1), (5, 0.2), (3, 0.3))):
+        alone = train_deep_linear(m, 2, [frequency], learning_rate=rate, **options)
+        torch.testing.assert_close(together[:, column], alone[:, 0])
+
+
 def test_every_frequency_that_passes_reaches_the_same_loss():
     m, epsilon, sigma = torch.tensor([1.0, 0.9, 0.7, 0.5, 0.4, 0.5, 0.7, 0.9]), 1.0, 0.6
     losses = train_deep_linear(m, 4, learning_rate=0.2, steps=3000, epsilon=epsilon, sigma=sigma, seed=2)
@@ -354,6 +549,9 @@ def test_steps_to_loss():
     assert steps_to_loss(losses, 2.0).tolist() == [1, 0, math.inf]
     assert steps_to_loss(losses, 0.5).tolist() == [math.inf, 2, math.inf]
     assert float(steps_to_loss(losses[:, 0], 1.0)) == 2
+    assert steps_to_loss(losses, 2.0, settle=True).tolist() == [1, 2, math.inf]
+    assert steps_to_loss(losses, 1.0, settle=True).tolist() == [math.inf, 2, math.inf]
+    assert steps_to_loss(losses, 9.0, settle=True).tolist() == [0, 0, math.inf]
 
 
 def test_rademacher_weights_give_the_closed_forms_without_any_averaging():
@@ -586,9 +784,35 @@ def test_bad_sigma_phi_is_refused(function):
         (lambda: train_deep_linear(*GOOD, [8], learning_rate=0.1, steps=1), ValueError, "between 0 and D - 1 = 7"),
         (lambda: train_deep_linear(*GOOD, [0.5], learning_rate=0.1, steps=1), TypeError, "frequency=0.5"),
         (lambda: train_deep_linear(*GOOD, learning_rate=-0.1, steps=1), ValueError, "learning_rate=-0.1"),
+        (lambda: train_deep_linear(*GOOD, learning_rate="fast", steps=1), TypeError, "learning_rate of type str"),
+        (
+            lambda: train_deep_linear(*GOOD, [1], learning_rate=[0.1, 0.2], steps=1),
+            ValueError,
+            r"shape \(2,\) for 1 freq",
+        ),
+        (lambda: train_deep_linear(*GOOD, [1, 2], learning_rate=[0.1, -1], steps=1), ValueError, "negative"),
+        (
+            lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=1, learn="m"),
+            ValueError,
+            "learn='m'.*'both', 'phi'",
+        ),
         (lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=-1), ValueError, "steps=-1"),
         (lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=1, batch_size=0), ValueError, "batch_size=0"),
         (lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=1, seed=-1), ValueError, "seed=-1"),
+        (lambda: condition_number(torch.zeros(8)), ValueError, "zero everywhere"),
+        (lambda: condition_number([1.0], sigma=-1.0), ValueError, "sigma=-1.0"),
+        (lambda: steps_to_fraction(-1.0, 1.0), ValueError, "curvature with negative"),
+        (lambda: steps_to_fraction(1.0, math.nan), ValueError, "learning_rate with negative, NaN"),
+        (lambda: steps_to_fraction(torch.ones(2), torch.ones(3)), ValueError, r"curvature \(2,\)"),
+        (lambda: two_weight_loss(1.0, 1.0, math.inf), ValueError, "NaN or infinite"),
+        (lambda: two_weight_loss(1.0, 1.0, 1.0, -1.0), ValueError, "epsilon=-1.0"),
+        (lambda: two_weight_loss("a", 1.0, 1.0), TypeError, "theta of type str"),
+        (lambda: two_weight_landscape(1.0, learning_rate=-1, steps=1), ValueError, "learning_rate=-1"),
+        (lambda: two_weight_landscape(1.0, learning_rate=1, steps=-1), ValueError, "steps=-1"),
+        (lambda: two_weight_landscape(1.0, learning_rate=1, steps=1, resolution=1), ValueError, "resolution=1"),
+        (lambda: two_weight_landscape(1.0, learning_rate=1, steps=1, start=(1, math.nan)), ValueError, "two finite"),
+        (lambda: two_weight_landscape(1.0, learning_rate=1, steps=1, extent=(1, 1)), ValueError, "lower end first"),
+        (lambda: two_weight_landscape(1.0, learning_rate=1, steps=1, epsilon=0, sigma=0), ValueError, "all inputs are"),
         (lambda: steps_to_loss(torch.ones(2, 2), math.nan), ValueError, "level=nan"),
         (lambda: steps_to_loss(torch.ones(0, 2), 1.0), ValueError, r"losses of shape \(0, 2\)"),
         (lambda: dipole_gradient_bound(-1, 0, 1, 1, 1), ValueError, "alpha=-1.0"),

@@ -3,6 +3,8 @@
 import math
 from fractions import Fraction
 
+import exercise_answers_02
+import exercise_answers_03
 import numpy as np
 import pytest
 import torch
@@ -108,6 +110,12 @@ WRONG = [
     ("04-4", lambda J, variance: variance * J.T @ J + 1e-3, "Hint"),
     ("04-4", lambda J, variance: torch.full((J.shape[1],) * 2, torch.nan), "Hint"),
 ]
+
+
+OTHER_CHAPTERS = (exercise_answers_02, exercise_answers_03)
+for chapter in OTHER_CHAPTERS:
+    SOLUTIONS |= chapter.SOLUTIONS
+    WRONG += chapter.WRONG
 
 
 @pytest.mark.parametrize("exercise", exercises.available())

@@ -229,7 +229,7 @@ def test_other_parameters_do_not_find_the_checkpoint(toy, monkeypatch, tmp_path)
 )
 def test_bad_input_is_refused_before_the_work(monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(experiments, "estimate_nads", lambda **_: pytest.fail("the work began"))
+    monkeypatch.setattr(experiments.atlas, "estimate_nads", lambda **_: pytest.fail("the work began"))
     arguments = {"name": "atlas", "results_dir": tmp_path, **LENET, **options}
     with pytest.raises(ValueError, match=message):
         experiments.run(arguments.pop("name"), **arguments)
@@ -253,7 +253,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(toy, monkeyp
 
 def test_the_folder_of_results(monkeypatch, tmp_path):
     monkeypatch.delenv("NADTOOLS_RESULTS", raising=False)
-    monkeypatch.setattr(experiments, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(experiments.runner, "_CHECKOUT", tmp_path)
     assert str(experiments.results_folder()) == "results", "installed without a checkout"
     (tmp_path / "book").mkdir()
     (tmp_path / "pyproject.toml").touch()

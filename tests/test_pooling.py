@@ -277,18 +277,38 @@ def test_kept_shares_are_squared_cosines_and_sum_to_the_rank(size, stride, prefi
     assert float((shares + quadrature).sum() / 2) == pytest.approx(rank, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("size", "stride", "frequency"), [(128, 4, 16), (128, 4, 48), (64, 8, 12), (16, 2, 4), (24, 3, 4)]
+)
+@pytest.mark.parametrize("prefilter", ["average", "binomial", "identity", SIGNED_TAPS])
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_wave_that_meets_its_conjugate_keeps_a_share_that_depends_on_its_phase(
+    size, stride, frequency, prefilter, phase
+):
+    """cos² of the angle is 2 Re(m[l] e^{-i phase})² over the energy of the bin, where 2l is a multiple of M."""
+    bins = size // stride
+    assert 2 * frequency % bins == 0 and 2 * frequency % size != 0
+    response = pooling.spectral_response(prefilter, size, stride)
+    rotated = complex(response[frequency]) * complex(math.cos(phase), -math.sin(phase))
+    formula = 2 * rotated.real**2 / float(response[frequency % bins :: bins].abs().square().sum())
+    wave = torch.cos(2 * math.pi * frequency * torch.arange(size, dtype=torch.float64) / size - phase)
+    matrix = pooling.pooling_matrix(prefilter, stride, size)
+    dense = float((torch.linalg.pinv(matrix) @ matrix @ wave).norm() ** 2 / wave.norm() ** 2)
+    assert formula == pytest.approx(dense, abs=1e-9)
+
+
 def test_errors_of_the_curve_are_exact_in_the_tail():
     accuracies = pooling.fourier_accuracies("average", 4, 6.0, 1.0, size=32)
     errors = pooling.fourier_errors("average", 4, 6.0, 1.0, size=32)
     torch.testing.assert_close(1 - accuracies, errors, rtol=0, atol=1e-15)
     dense = pooling.bayes_error(
-        torch.cos(2 * math.pi * 3 * torch.arange(32.0, dtype=torch.float64) / 32),
+        torch.cos(2 * math.pi * 2 * torch.arange(32.0, dtype=torch.float64) / 32),
         pooling.pooling_matrix("average", 4, 32),
         6.0,
         1.0,
     )
-    assert 0 < float(errors[3]) < 1e-17
-    assert float(errors[3]) == pytest.approx(float(dense), rel=1e-6)
+    assert 0 < float(errors[2]) < 1e-30
+    assert float(errors[2]) == pytest.approx(float(dense), rel=1e-6)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -376,6 +396,22 @@ GEOMETRY = st.sampled_from([(8, 2), (8, 4), (12, 3), (12, 4), (16, 8), (15, 5)])
 PREFILTER = st.one_of(st.sampled_from(NAMES), TAPS)
 SCALE = st.floats(0.01, 10)
 SEED = st.integers(0, 10_000)
+
+
+@FEW
+@given(GEOMETRY, PREFILTER, SEED)
+def test_shares_sum_to_the_rank_over_any_orthonormal_basis(geometry, prefilter, seed):
+    size, stride = geometry
+    matrix = pooling.pooling_matrix(prefilter, stride, size)
+    basis, _ = torch.linalg.qr(
+        torch.randn(size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    )
+    # The angle of each basis vector, by way of the accuracy: cot = the probit of it at epsilon = sigma.
+    accuracies = pooling.bayes_accuracy(basis, matrix, 0.1, 1.0).clamp(max=1 - 1e-16)
+    cotangents = 10 * torch.special.ndtri(accuracies)
+    assert float((cotangents**2 / (1 + cotangents**2)).sum()) == pytest.approx(
+        int(torch.linalg.matrix_rank(matrix)), abs=1e-2
+    )
 
 
 @FEW
@@ -490,5 +526,5 @@ def test_bad_input_is_refused(call, error, message):
 
 
 def test_the_deep_linear_model_can_be_imported_from_here_too():
-    for name in deep_linear.__all__:
+    for name in ("DeepLinearModel", "curvature_ratio", "expected_hessian", "gradient_covariance", "train_deep_linear"):
         assert getattr(pooling, name) is getattr(deep_linear, name)

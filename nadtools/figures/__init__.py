@@ -8,21 +8,29 @@ Images have row 0 at the top, and so do frequencies: i, the vertical frequency, 
 
 from __future__ import annotations
 
+from nadtools.figures.curves import plot_curves
+from nadtools.figures.deep_linear import plot_accuracy_and_steps, plot_landscapes
 from nadtools.figures.directions import plot_direction, plot_directions
 from nadtools.figures.nads import plot_alignment, plot_atlas, plot_convergence, plot_nads, plot_spectra
 from nadtools.figures.parts import StaticFigure
+from nadtools.figures.pooling import plot_aliasing, plot_pooling_accuracies
 from nadtools.figures.training import plot_accuracy_map, plot_history, plot_projections, plot_samples
 
 __all__ = [
     "StaticFigure",
+    "plot_accuracy_and_steps",
     "plot_accuracy_map",
+    "plot_aliasing",
     "plot_alignment",
     "plot_atlas",
     "plot_convergence",
+    "plot_curves",
     "plot_direction",
     "plot_directions",
     "plot_history",
+    "plot_landscapes",
     "plot_nads",
+    "plot_pooling_accuracies",
     "plot_projections",
     "plot_samples",
     "plot_spectra",

@@ -7,8 +7,21 @@ Pictures are drawn with matplotlib and shown as images: this needs no JavaScript
 
 from __future__ import annotations
 
+from nadtools.widgets.deep_linear import LandscapeExplorer, landscape_explorer
 from nadtools.widgets.directions import DirectionExplorer, direction_explorer
 from nadtools.widgets.explorer import StaticNotice, live_only
 from nadtools.widgets.nads import NadsExplorer, nads_explorer
+from nadtools.widgets.pooling import AliasingExplorer, aliasing_explorer
 
-__all__ = ["DirectionExplorer", "NadsExplorer", "StaticNotice", "direction_explorer", "live_only", "nads_explorer"]
+__all__ = [
+    "AliasingExplorer",
+    "DirectionExplorer",
+    "LandscapeExplorer",
+    "NadsExplorer",
+    "StaticNotice",
+    "aliasing_explorer",
+    "direction_explorer",
+    "landscape_explorer",
+    "live_only",
+    "nads_explorer",
+]

@@ -1,0 +1,42 @@
+"""Long computations under a name, and their stored results: made once, read by the chapters, checked for staleness.
+
+An experiment states the parameters of a run before anything is computed. They are stored inside the result, so that
+:func:`stale` can tell whether the code would still compute the same.
+"""
+
+from __future__ import annotations
+
+from nadtools.experiments import atlas, trainings
+from nadtools.experiments.atlas import load_atlas
+from nadtools.experiments.runner import (
+    EXPERIMENTS,
+    Experiment,
+    Result,
+    Scale,
+    Session,
+    load,
+    load_table,
+    read_record,
+    result_path,
+    results_folder,
+    run,
+    stale,
+)
+
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "Result",
+    "Scale",
+    "Session",
+    "load",
+    "load_atlas",
+    "load_table",
+    "read_record",
+    "result_path",
+    "results_folder",
+    "run",
+    "stale",
+]
+
+EXPERIMENTS.update({experiment.name: experiment for experiment in (*atlas.EXPERIMENTS, *trainings.EXPERIMENTS)})

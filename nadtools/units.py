@@ -1,0 +1,422 @@
+"""Units of work: each is done once, in this process, on all cores or on a cluster, and its row is kept in a journal.
+
+A journal is one SQLite file. It holds the parameters of the computation, and the row of every finished unit, committed
+to the disk before it is counted. Only the process that was called writes to it. So whatever ends a run, the same call
+goes on with what is missing. Rows of a computation with other parameters are never mixed in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import math
+import numbers
+import os
+import sqlite3
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from nadtools.progress import progress_bar
+
+__all__ = ["Row", "Task", "name_units", "read_journal", "run_tasks", "run_units"]
+
+Row = dict[str, Any]
+
+
+def run_units(
+    function: Callable[[dict[str, Any]], Mapping[str, Any]],
+    units: Sequence[Mapping[str, Any]],
+    *,
+    journal: str | os.PathLike[str] | None,
+    parameters: Mapping[str, Any],
+    fingerprints: Sequence[str] | None = None,
+    num_jobs: int | None = None,
+    progress: bool = True,
+    description: str = "trainings",
+) -> pd.DataFrame:
+    """Call a function on every unit that the journal does not hold yet, and return the rows of all units.
+
+    Parameters
+    ----------
+    function : callable
+        From a unit to a row: a mapping of names to numbers, texts, bools or None. It must depend on its unit alone, and
+        be picklable where several processes work.
+    units : sequence of mappings
+        What identifies each piece of work: names, with numbers, texts, bools, None or tuples of these. All different.
+    journal : path or None
+        The file that keeps the finished rows. It may hold more units than asked for. None keeps nothing on disk.
+    parameters : mapping
+        Everything that determines the rows beside the units, as JSON can hold it.
+    fingerprints : sequence of str, optional
+        One for each unit: a digest of what its names stand for. A row that the journal holds under the same names with
+        another fingerprint is refused.
+    num_jobs : int, optional
+        Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
+        ``joblib.parallel_config`` says.
+    progress : bool
+        Show a progress bar.
+    description : str
+        What the progress bar calls the units.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per unit, in the order of the units: the columns of the unit, then those of its row.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Before any work, if units or parameters are not as described, or the journal is damaged or belongs to another
+        computation.
+    OSError
+        If the journal cannot be written, for instance because the disk is full.
+    Exception
+        Whatever the function raises. Units that were under way in other processes are finished and kept first.
+    """
+    names = name_units(units)
+    marks = [""] * len(names) if fingerprints is None else list(fingerprints)
+    if len(marks) != len(names):
+        raise ValueError(f"got {len(marks)} fingerprints for {len(names)} units; expected one for each")
+
+    def tasks(indices: Sequence[int]) -> Iterator[Task]:
+        for index in indices:
+            yield Task([index], functools.partial(_one_row, function, json.loads(names[index])))
+
+    return run_tasks(names, marks, tasks, journal, parameters, num_jobs, progress, description)
+
+
+def read_journal(journal: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read what is finished, also while a run is under way.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        One row per finished unit, in the order in which they finished.
+    parameters : dict
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it is damaged or no journal.
+    """
+    path = Path(journal)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no journal {path}")
+    with contextlib.closing(_Journal(path, None)) as opened:
+        return _table(opened.rows, opened.rows), opened.parameters
+
+
+class Task(NamedTuple):
+    """A call that gives the rows of some units, by their indices."""
+
+    indices: Sequence[int]
+    call: Callable[[], Sequence[Mapping[str, Any]]]
+
+
+def run_tasks(
+    names: Sequence[str],
+    fingerprints: Sequence[str],
+    tasks: Callable[[Sequence[int]], Iterable[Task]],
+    journal: str | os.PathLike[str] | None,
+    parameters: Mapping[str, Any],
+    num_jobs: int | None,
+    progress: bool,
+    description: str,
+) -> pd.DataFrame:
+    """Do the tasks of all missing units and keep their rows. A unit's name is its JSON text."""
+    if num_jobs is not None and (not isinstance(num_jobs, int) or isinstance(num_jobs, bool) or num_jobs == 0):
+        raise ValueError(f"got num_jobs={num_jobs!r}; expected a positive int, -1 for one on each core, or None")
+    stated = _plain_json("parameters", dict(parameters))
+    opened = _Journal(Path(journal), stated) if journal is not None else None
+    with contextlib.closing(opened) if opened is not None else contextlib.nullcontext():
+        rows = opened.matching(names, fingerprints) if opened is not None else {}
+        missing = [index for index, name in enumerate(names) if name not in rows]
+        bar = progress_bar(
+            None,
+            progress,
+            total=len(names),
+            initial=len(names) - len(missing),
+            desc=description,
+            unit="unit",
+            smoothing=0,
+        )
+        with bar:
+            try:
+                with contextlib.closing(_outcomes(tasks(missing), num_jobs)) as outcomes:
+                    for indices, done in outcomes:
+                        texts = [_row_text(names[index], row) for index, row in zip(indices, done, strict=True)]
+                        if opened is not None:
+                            opened.add(
+                                [(names[i], fingerprints[i], text) for i, text in zip(indices, texts, strict=True)]
+                            )
+                        rows.update({names[i]: json.loads(text) for i, text in zip(indices, texts, strict=True)})
+                        bar.update(len(indices))
+            except BaseException as error:
+                kept = f"{len(rows)} of {len(names)} are finished"
+                error.add_note(
+                    f"{kept} and kept in {journal}: the same call goes on from there"
+                    if journal is not None
+                    else f"{kept} and lost: name a journal to keep them"
+                )
+                raise
+    return _table(names, rows)
+
+
+def _outcomes(
+    tasks: Iterable[Task], num_jobs: int | None
+) -> Generator[tuple[Sequence[int], Sequence[Mapping[str, Any]]]]:
+    """Indices and rows of each task, as they are finished."""
+    _, configured_jobs = joblib.parallel.get_active_backend()
+    if num_jobs == 1 or (num_jobs is None and configured_jobs in (None, 1)):
+        for task in tasks:
+            yield task.indices, task.call()
+        return
+    failure: Exception | None = None
+
+    def until_a_failure() -> Iterator[Any]:
+        for task in tasks:
+            if failure is not None:
+                return
+            yield joblib.delayed(_attempt)(task)
+
+    # One task at a time, so that each is on disk as soon as it is finished.
+    parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered", batch_size=1)
+    results = parallel(until_a_failure())
+    try:
+        for indices, outcome in results:
+            if isinstance(outcome, Exception):
+                failure = failure or outcome
+            else:
+                yield indices, outcome
+    finally:
+        with warnings.catch_warnings():
+            # joblib warns of what is given up when a run ends early; the error that ended it says more.
+            warnings.filterwarnings("ignore", message=".*adjusting the input task iterator", category=UserWarning)
+            results.close()
+    if failure is not None:
+        raise failure
+
+
+def _attempt(task: Task) -> tuple[Sequence[int], Sequence[Mapping[str, Any]] | Exception]:
+    """Do a task in another process. An error is handed back: raised there, it would end the tasks beside it."""
+    try:
+        return task.indices, task.call()
+    except Exception as error:
+        error.add_note(f"In the process that did the work:\n{traceback.format_exc()}")
+        return task.indices, error
+
+
+def _one_row(function: Callable[[dict[str, Any]], Mapping[str, Any]], unit: Any) -> list[Mapping[str, Any]]:
+    return [function({key: _with_tuples(value) for key, value in unit.items()})]
+
+
+def _table(names: Iterable[str], rows: Mapping[str, Row]) -> pd.DataFrame:
+    records = ({**json.loads(name), **rows[name]} for name in names)
+    return pd.DataFrame([{key: _with_tuples(value) for key, value in record.items()} for record in records])
+
+
+def _with_tuples(value: Any) -> Any:
+    """JSON has lists only, which cannot be compared with the tuples that they were."""
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+def name_units(units: Any) -> list[str]:
+    """The units' names: their JSON text."""
+    if isinstance(units, Mapping | str) or not isinstance(units, Sequence) or not units:
+        raise ValueError(f"got units of type {type(units).__name__}; expected a sequence of at least one mapping")
+    names = []
+    for unit in units:
+        if not isinstance(unit, Mapping) or not unit or not all(isinstance(key, str) for key in unit):
+            raise TypeError(f"got the unit {unit!r}; expected a mapping with texts as keys")
+        names.append(json.dumps({key: _plain(f"the unit {unit!r}", value) for key, value in unit.items()}))
+    if len(set(names)) < len(names):
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        raise ValueError(f"got the unit {twice} twice; expected different ones")
+    return names
+
+
+def _plain(where: str, value: Any) -> Any:
+    """A number, text, bool or None, or a tuple of these, in Python's own types."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(where, part) for part in value]
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and math.isfinite(value):
+        return float(value)
+    raise TypeError(f"got {value!r} in {where}; expected finite numbers, texts, bools, None or tuples of these")
+
+
+def _plain_json(where: str, value: Any) -> Any:
+    """As it comes back from JSON."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"got {where} that JSON cannot hold: {error}") from error
+
+
+def _row_text(name: str, row: Any) -> str:
+    """A row as JSON; NaN and infinities are as Python's JSON writes and reads them."""
+    if not isinstance(row, Mapping) or not all(isinstance(key, str) for key in row):
+        raise TypeError(f"the function returned {row!r} for {name}; expected a mapping with texts as keys")
+    clash = set(row) & set(json.loads(name))
+    if clash:
+        raise ValueError(f"the row of {name} names {sorted(clash)} again; expected other names than the unit's")
+    plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in row.items()}
+    for key, value in plain.items():
+        if not (value is None or isinstance(value, bool | int | float | str)):
+            raise TypeError(f"got {key}={value!r} in the row of {name}; expected a number, text, bool or None")
+    return json.dumps(plain)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The journal
+# ---------------------------------------------------------------------------------------------------------------------
+
+_APPLICATION_ID = 0x4E414453  # "NADS", in the header of the file
+_FORMAT_VERSION = 1
+_BUSY_SECONDS = 30.0
+
+
+class _Journal:
+    """Parameters and finished rows in an SQLite file.
+
+    With ``parameters`` None the file is only read.
+    """
+
+    def __init__(self, path: Path, parameters: dict[str, Any] | None) -> None:
+        self.path = path
+        if not path.parent.is_dir() or path.is_dir():
+            raise ValueError(f"got journal={str(path)!r}; expected a file name in a folder that exists")
+        try:
+            self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        except sqlite3.Error as error:
+            raise OSError(f"the journal {path} cannot be opened ({error}); name a file that can be written") from error
+        try:
+            self.parameters, self._stored = self._begin(parameters)
+        except sqlite3.OperationalError as error:
+            self.close()
+            raise OSError(
+                f"the journal {path} cannot be read or written ({error}); make room and check its permissions, "
+                "or name another file"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise ValueError(self._damaged(str(error))) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        """All rows, by the names of their units, in the order in which they were finished."""
+        return {name: row for name, (_, row) in self._stored.items()}
+
+    def matching(self, names: Sequence[str], fingerprints: Sequence[str]) -> dict[str, Row]:
+        """The rows of the named units, if what they were made from is the same."""
+        for name, fingerprint in zip(names, fingerprints, strict=True):
+            if name in self._stored and self._stored[name][0] != fingerprint:
+                raise ValueError(
+                    f"{self.path} holds {name} of another computation: its name is the same, what it stands for has "
+                    "changed; delete the file, name another one, or give it another name"
+                )
+        return {name: self._stored[name][1] for name in names if name in self._stored}
+
+    def add(self, entries: Sequence[tuple[str, str, str]]) -> None:
+        """Commit (name, fingerprint, row): on disk when this returns, all of them or none."""
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(
+                "INSERT OR REPLACE INTO rows (name, fingerprint, row, sha256) VALUES (?, ?, ?, ?)",
+                [(*entry, _digest(*entry)) for entry in entries],
+            )
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise OSError(
+                    f"{', '.join(entry[0] for entry in entries)} could not be written to {self.path} ({error}): "
+                    "make room on the disk, then give the same call again"
+                ) from error
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _begin(self, parameters: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, tuple[str, Row]]]:
+        """Create the tables of a new file, or check those of an old one; parameters and rows."""
+        execute = self._connection.execute
+        execute("PRAGMA synchronous = EXTRA")
+        (application,), (version,) = execute("PRAGMA application_id"), execute("PRAGMA user_version")
+        empty = execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if parameters is not None and empty and application[0] in (0, _APPLICATION_ID):
+            self._create(parameters)
+            return parameters, {}
+        if application[0] != _APPLICATION_ID:
+            raise ValueError(f"{self.path} is no journal of nadtools; name another file")
+        if version[0] != _FORMAT_VERSION:
+            raise ValueError(
+                f"{self.path} has format version {version[0]}, this nadtools reads version {_FORMAT_VERSION}; "
+                "use the version of nadtools that wrote it, or name another file"
+            )
+        verdict = execute("PRAGMA integrity_check").fetchone()[0]
+        if verdict != "ok":
+            raise ValueError(self._damaged(verdict))
+        text, digest = execute("SELECT parameters, sha256 FROM computation").fetchone() or ("", "")
+        entries = execute("SELECT name, fingerprint, row, sha256 FROM rows ORDER BY rowid").fetchall()
+        if digest != _digest(text):
+            raise ValueError(self._damaged("the checksum of the parameters does not match"))
+        for name, fingerprint, row, checksum in entries:
+            if checksum != _digest(name, fingerprint, row):
+                raise ValueError(self._damaged(f"the checksum of {name} does not match"))
+        stored = json.loads(text)
+        if parameters is not None and stored != parameters:
+            raise ValueError(
+                f"{self.path} belongs to another computation ({_differences(stored, parameters)}); "
+                "delete it, or name another file"
+            )
+        return stored, {name: (fingerprint, json.loads(row)) for name, fingerprint, row, _ in entries}
+
+    def _create(self, parameters: dict[str, Any]) -> None:
+        text = json.dumps(parameters, sort_keys=True)
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        execute("CREATE TABLE computation (parameters TEXT NOT NULL, sha256 TEXT NOT NULL)")
+        execute(
+            "CREATE TABLE rows (rowid INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, fingerprint TEXT NOT NULL, "
+            "row TEXT NOT NULL, sha256 TEXT NOT NULL)"
+        )
+        execute("INSERT INTO computation VALUES (?, ?)", (text, _digest(text)))
+        execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        execute(f"PRAGMA user_version = {_FORMAT_VERSION}")
+        execute("COMMIT")
+
+    def _damaged(self, reason: str) -> str:
+        return f"{self.path} is damaged or no journal of nadtools ({reason}); delete it, or name another file"
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> str:
+    def shown(values: dict[str, Any], key: str) -> str:
+        return json.dumps(values[key], sort_keys=True) if key in values else "nothing"
+
+    different = [key for key in sorted({*stored, *asked}) if shown(stored, key) != shown(asked, key)]
+    return "; ".join(f"{key}: {shown(stored, key)} there, {shown(asked, key)} here" for key in different)

@@ -1,0 +1,136 @@
+"""Figures of the theory of pooling: what is drawn is what was given, and every control reaches its traces."""
+
+import numpy as np
+import pytest
+
+from nadtools import pooling
+from nadtools.figures import StaticFigure, plot_aliasing, plot_curves, plot_pooling_accuracies
+
+LAYERS = [(stride, prefilter) for stride in (4, 2) for prefilter in ("average", "identity")]
+SIZE = 32
+
+
+def responses():
+    return {(s, p): pooling.spectral_response(p, SIZE, s) for s, p in LAYERS}
+
+
+def accuracies():
+    return {(s, p): pooling.fourier_accuracies(p, s, 1.0, 1.0, size=SIZE) for s, p in LAYERS}
+
+
+def apply(figure, arguments):
+    """Do what Plotly's restyle does."""
+    changes, indices = arguments
+    for name, values in changes.items():
+        for index, value in zip(indices, values, strict=True):
+            figure.data[index][name] = value
+
+
+def lines_of(figure, name):
+    (trace,) = [trace for trace in figure.data if trace.name == name and trace.visible is not False]
+    return [x for x in trace.x if x is not None][::2]
+
+
+def test_aliasing_marks_the_frequency_and_its_aliases():
+    figure = plot_aliasing(responses(), accuracies(), frequency=3)
+    assert lines_of(figure, "ℓ") == [3]
+    assert sorted(lines_of(figure, "its aliases ℓ + kM")) == sorted([11, -13, -5])
+    slider, strides = figure.layout.sliders[0], figure.layout.updatemenus[0]
+    assert slider.active == 3 and len(slider.steps) == SIZE // 2 + 1
+    apply(figure, slider.steps[5].args)
+    apply(figure, strides.buttons[1].args)
+    assert strides.buttons[1].label == "S = 2"
+    assert lines_of(figure, "ℓ") == [5]
+    assert lines_of(figure, "its aliases ℓ + kM") == [-11]
+
+
+def test_aliasing_draws_the_chosen_layer_whatever_the_order_of_the_controls():
+    expected = accuracies()[2, "identity"][: SIZE // 2 + 1].numpy().round(4)
+    for order in ((0, 1), (1, 0)):
+        figure = plot_aliasing(responses(), accuracies())
+        for menu in order:
+            apply(figure, figure.layout.updatemenus[menu].buttons[1].args)
+        shown = [trace for trace in figure.data if trace.visible is not False and trace.yaxis == "y2"]
+        curve = next(trace for trace in shown if len(trace.x) == SIZE // 2 + 1)
+        np.testing.assert_array_equal(np.asarray(curve.y), expected)
+
+
+def test_aliasing_needs_all_combinations():
+    some = responses()
+    del some[2, "average"]
+    with pytest.raises(ValueError, match="all of them"):
+        plot_aliasing(some, accuracies())
+    with pytest.raises(ValueError, match="divisors"):
+        plot_aliasing(responses(), accuracies(), frequency=SIZE)
+
+
+def layer(scale):
+    x = np.arange(5)
+    return {
+        m: {"printed": (x, scale * x * f), "exact": (x, x * f), "Monte Carlo": ([1, 3], [f, 3 * f])} for m, f in MARGINS
+    }
+
+
+MARGINS = [("0.5", 0.1), ("1", 0.2), ("2", 0.25)]
+
+
+def test_accuracies_follow_the_layer_and_the_margin():
+    figure = plot_pooling_accuracies({"S = 4": layer(1.5), "S = 2": layer(1.0)})
+    slider = figure.layout.sliders[0]
+    assert slider.active == 1
+    assert list(figure.data[0].y) == pytest.approx([0, 0.3, 0.6, 0.9, 1.2])
+    apply(figure, slider.steps[2].args)
+    apply(figure, figure.layout.updatemenus[0].buttons[1].args)
+    assert [trace.visible for trace in figure.data] == [False] * 3 + [True] * 3
+    assert list(figure.data[3].y) == pytest.approx([0, 0.25, 0.5, 0.75, 1.0])
+    assert figure.data[0].line.dash == "dash" and figure.data[2].mode == "markers"
+    assert "Monte Carlo" in figure.layout.meta["alt"]
+
+
+def test_accuracies_refuse_layers_that_differ():
+    other = layer(1.0)
+    del other["2"]
+    with pytest.raises(ValueError, match="S = 2"):
+        plot_pooling_accuracies({"S = 4": layer(1.0), "S = 2": other})
+
+
+CURVES = {"a": ([1, 2, 3], [1, 4, 9]), "b": ([1, 3], [2, 2])}
+
+
+@pytest.mark.parametrize("choose", ["slider", "dropdown"])
+def test_curves_show_one_choice_at_a_time(choose):
+    figure = plot_curves({"first": CURVES, "second": CURVES}, "x", "y", "Title", choose=choose, markers=("b",))
+    assert [trace.visible for trace in figure.data] == [True, True, False, False]
+    assert figure.data[1].mode == "markers" and list(figure.data[0].y) == [1, 4, 9]
+    control = figure.layout.sliders[0].steps if choose == "slider" else figure.layout.updatemenus[0].buttons
+    assert control[1].args[0]["visible"] == [False, False, True, True]
+
+
+def test_curves_without_a_choice_and_in_print():
+    figure = plot_curves(CURVES, "x", "share", y_log=True, dashed=("a",), y_format=".1%")
+    assert not figure.layout.sliders and not figure.layout.updatemenus
+    assert figure.layout.yaxis.type == "log" and figure.data[0].line.dash == "dash"
+    static = plot_curves(CURVES, "x", "y", backend="matplotlib", y_range=(0, 10))
+    assert isinstance(static, StaticFigure) and len(static.axes[0].lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (({"a": ([1, 2], [1])}, "x", "y"), ValueError, "expected 2"),
+        (({"a": 3}, "x", "y"), TypeError, "pair"),
+        (({}, "x", "y"), ValueError, "empty"),
+    ],
+)
+def test_curves_refuse(arguments, error, message):
+    with pytest.raises(error, match=message):
+        plot_curves(*arguments)
+
+
+def test_curves_refuse_what_no_curve_is_called():
+    with pytest.raises(ValueError, match="known are"):
+        plot_curves(CURVES, "x", "y", markers=("c",))
+    with pytest.raises(ValueError, match="those of the first choice"):
+        plot_curves({"1": CURVES, "2": {"a": CURVES["a"]}}, "x", "y", choose="slider")
+    with pytest.raises(ValueError, match="'slider', 'dropdown' or None"):
+        plot_curves({"1": CURVES}, "x", "y", choose="knob")

@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+from nadtools.units import read_journal, run_units
+
+UNITS = [{"n": n, "pair": (n, "a")} for n in range(8)]
+
+
+def square(unit):
+    return {"square": unit["n"] ** 2, "third": unit["n"] / 3, "first": unit["pair"][0], "odd": bool(unit["n"] % 2)}
+
+
+def run(function=square, units=UNITS, **arguments):
+    return run_units(function, units, **({"journal": None, "parameters": {"p": 1}, "progress": False} | arguments))
+
+
+def finished(journal: Path) -> int:
+    return len(read_journal(journal)[0])
+
+
+# What comes back, and what is done again.
+
+
+@pytest.mark.parametrize("num_jobs", [None, 1, 2, -1])
+def test_a_row_for_each_unit_in_their_order(tmp_path, num_jobs):
+    table = run(num_jobs=num_jobs, journal=tmp_path / "j.sqlite")
+    assert table.columns.tolist() == ["n", "pair", "square", "third", "first", "odd"]
+    assert table.n.tolist() == list(range(8)) and table.pair.tolist() == [(n, "a") for n in range(8)]
+    assert table["square"].tolist() == [n**2 for n in range(8)] and table.third.tolist() == [n / 3 for n in range(8)]
+    assert table.odd.dtype == bool
+
+
+def test_only_what_is_missing_is_done(tmp_path):
+    journal, calls = tmp_path / "j.sqlite", []
+
+    def counted(unit):
+        calls.append(unit["n"])
+        return square(unit)
+
+    first = run(counted, UNITS[2:5], journal=journal)
+    assert calls == [2, 3, 4]
+    more = run(counted, UNITS, journal=journal)
+    assert calls == [2, 3, 4, 0, 1, 5, 6, 7]
+    assert more.equals(run()) and more[2:5].reset_index(drop=True).equals(first)
+    # Fewer units than the journal holds, in another order.
+    assert run(counted, UNITS[6:3:-1], journal=journal).n.tolist() == [6, 5, 4] and len(calls) == 8
+    kept, parameters = read_journal(journal)
+    assert kept.n.tolist() == [2, 3, 4, 0, 1, 5, 6, 7] and parameters == {"p": 1}
+
+
+def test_each_row_is_on_disk_before_the_next_unit(tmp_path):
+    journal = tmp_path / "j.sqlite"
+
+    def function(unit):
+        assert finished(journal) == unit["n"]
+        return square(unit)
+
+    run(function, journal=journal)
+    assert os.listdir(tmp_path) == ["j.sqlite"]
+
+
+def test_numbers_come_back_as_they_were_whether_from_a_journal_or_not(tmp_path):
+    values = {"tiny": 5e-324, "third": 1 / 3, "nan": float("nan"), "none": None, "text": "é\n", "np": np.float32(0.1)}
+    fresh, stored = run(lambda _: values), run(lambda _: values, journal=tmp_path / "j.sqlite")
+    again = run(lambda _: 1 / 0, journal=tmp_path / "j.sqlite")
+    assert fresh.equals(stored) and stored.equals(again)
+    assert again.tiny[0] == 5e-324 and again.third[0] == 1 / 3 and np.isnan(again.nan[0])
+    assert again.np[0] == float(np.float32(0.1)) and again.text[0] == "é\n" and again.none.isna().all()
+
+
+# What can end a run.
+
+
+def test_ctrl_c_loses_nothing_that_is_finished(tmp_path):
+    journal = tmp_path / "j.sqlite"
+
+    def interrupted(unit):
+        if unit["n"] == 3:
+            raise KeyboardInterrupt
+        return square(unit)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run(interrupted, journal=journal)
+    assert caught.value.__notes__ == [f"3 of 8 are finished and kept in {journal}: the same call goes on from there"]
+    assert finished(journal) == 3 and run(journal=journal).equals(run())
+
+
+def slowly(unit):
+    time.sleep(0.3)
+    return square(unit)
+
+
+def test_ctrl_c_while_processes_work(tmp_path):
+    journal = tmp_path / "j.sqlite"
+    run(num_jobs=2)  # the processes are up
+
+    def interrupt():
+        while not journal.exists() or not finished(journal):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run(slowly, journal=journal, num_jobs=2)
+    assert 1 <= finished(journal) < 8 and "the same call goes on" in caught.value.__notes__[0]
+    assert run(journal=journal).equals(run())
+
+
+def test_without_a_journal_an_error_says_so():
+    def broken(unit):
+        return {"x": 1 / (unit["n"] - 2)}
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(broken)
+    assert caught.value.__notes__ == ["2 of 8 are finished and lost: name a journal to keep them"]
+
+
+def failing(unit):
+    if unit["n"] == 0:
+        raise LookupError("the first unit")
+    time.sleep(0.2)
+    return square(unit)
+
+
+def test_an_error_in_a_process_is_raised_when_those_beside_it_are_finished(tmp_path):
+    journal = tmp_path / "j.sqlite"
+    with pytest.raises(LookupError, match="the first unit") as caught:
+        run(failing, journal=journal, num_jobs=2)
+    where, kept = caught.value.__notes__
+    assert "in failing" in where and "kept in" in kept
+    # The one beside it, and those that were handed out; but not the rest.
+    assert 1 <= finished(journal) < 7
+    assert run(journal=journal).equals(run())
+
+
+def dying(unit):
+    if unit["n"] == 5:
+        time.sleep(0.5)
+        os._exit(1)
+    return square(unit)
+
+
+def test_a_process_that_dies_takes_nothing_with_it(tmp_path):
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    journal = tmp_path / "j.sqlite"
+    with pytest.raises(TerminatedWorkerError, match="unexpectedly terminated") as caught:
+        run(dying, journal=journal, num_jobs=2)
+    assert "the same call goes on from there" in caught.value.__notes__[-1]
+    assert 4 <= finished(journal) < 8
+    assert run(journal=journal).equals(run())
+
+
+def test_a_dask_worker_that_is_killed_is_replaced(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    journal, killed = tmp_path / "j.sqlite", []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # dask's own remarks on ports and clean-up
+        with (
+            distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.Client(cluster) as client,
+            joblib.parallel_config("dask"),
+        ):
+
+            def kill():
+                while not journal.exists() or not finished(journal):
+                    time.sleep(0.05)
+                worker = sorted(client.scheduler_info()["workers"])[0]
+                (process,) = client.run(os.getpid, workers=[worker]).values()
+                os.kill(process, signal.SIGKILL)
+                killed.append(process)
+
+            killer = threading.Thread(target=kill)
+            killer.start()
+            table = run(slowly, journal=journal)
+            killer.join()
+    assert len(killed) == 1 and table.equals(run())
+
+
+def test_kill_minus_nine_and_again(tmp_path):
+    journal, calls = tmp_path / "j.sqlite", []
+    script = textwrap.dedent(
+        """
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from test_units import run, slowly
+        run(slowly, journal=sys.argv[2])
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(Path(__file__).parent), str(journal)])
+    while process.poll() is None and (not journal.exists() or finished(journal) < 3):
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    kept = finished(journal)
+    assert 3 <= kept < 8
+
+    def counted(unit):
+        calls.append(unit["n"])
+        return square(unit)
+
+    assert run(counted, journal=journal).equals(run()) and calls == list(range(kept, 8))
+
+
+@contextlib.contextmanager
+def files_no_larger_than(size: int):
+    """What a full disk does to a file that grows: the write fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("num_jobs", [1, 2])
+def test_a_full_disk_loses_nothing_that_is_written(tmp_path, num_jobs):
+    journal, units = tmp_path / "j.sqlite", [{"n": n} for n in range(60)]
+
+    def long(unit):
+        return {"text": str(unit["n"]) * 300}
+
+    run(long, units[:1], journal=journal)
+    with (
+        joblib.parallel_config("threading"),
+        files_no_larger_than(journal.stat().st_size + 8192),
+        pytest.raises(OSError, match=r"could not be written to .* make room on the disk") as caught,
+    ):
+        run(long, units, journal=journal, num_jobs=num_jobs)
+    assert "the same call goes on from there" in caught.value.__notes__[-1]
+    assert 3 <= finished(journal) < 60
+    assert run(long, units, journal=journal).equals(run(long, units))
+
+
+def test_a_disk_that_is_full_from_the_start_is_noticed_before_any_work(tmp_path):
+    with files_no_larger_than(4096), pytest.raises(OSError, match="cannot be read or written"):
+        run(lambda _: pytest.fail("nothing may be done"), journal=tmp_path / "j.sqlite")
+
+
+# Journals that are refused.
+
+
+def test_a_journal_of_other_parameters_is_refused(tmp_path):
+    run(journal=tmp_path / "j.sqlite", parameters={"a": 1, "b": {"c": [1, 2]}, "gone": None})
+    with pytest.raises(ValueError, match="another computation") as caught:
+        run(journal=tmp_path / "j.sqlite", parameters={"b": {"c": [1, 3]}, "a": 1, "new": "x"})
+    for expected in (
+        '(b: {"c": [1, 2]} there, {"c": [1, 3]} here',
+        "gone: null there, nothing here",
+        'there, "x" here)',
+    ):
+        assert expected in str(caught.value)
+    assert "a: 1" not in str(caught.value)
+
+
+def test_units_whose_names_stand_for_something_else_are_refused(tmp_path):
+    journal = tmp_path / "j.sqlite"
+    run(units=UNITS[:2], fingerprints=["x", "y"], journal=journal)
+    assert len(run(units=UNITS[:3], fingerprints=["x", "y", "z"], journal=journal)) == 3
+    with pytest.raises(ValueError, match=r'holds \{"n": 1, .*what it stands for has changed'):
+        run(units=UNITS[:3], fingerprints=["x", "changed", "z"], journal=journal)
+
+
+def test_a_damaged_journal_is_refused(tmp_path):
+    good = tmp_path / "good.sqlite"
+    run(journal=good)
+    content = good.read_bytes()
+    middle = content.index(b'"square": 25')
+    for number, damaged in enumerate(
+        [
+            content[: len(content) // 2],
+            content[:4096],
+            content[:middle] + b'"square": 26' + content[middle + 12 :],
+            content[:4096] + bytes(4096) + content[8192:],
+            b"not a database at all, but a text of more than sixteen bytes",
+        ]
+    ):
+        path = tmp_path / f"{number}.sqlite"
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"\d.sqlite is damaged or no journal of nadtools \(.+\); delete it"):
+            run(journal=path)
+        assert path.read_bytes() == damaged
+    empty = tmp_path / "empty.sqlite"
+    empty.touch()  # what a process leaves that is killed at the very start
+    assert run(journal=empty).equals(run())
+
+
+def test_other_databases_are_left_alone(tmp_path):
+    other, later = tmp_path / "other.sqlite", tmp_path / "later.sqlite"
+    with contextlib.closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE rows (x)")
+        connection.commit()
+    run(journal=later)
+    with contextlib.closing(sqlite3.connect(later)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    for path, message in ((other, "no journal of nadtools; name another"), (later, "format version 2")):
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match=message):
+            run(journal=path)
+        assert path.read_bytes() == before
+
+
+def test_reading_what_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no journal"):
+        read_journal(tmp_path / "none.sqlite")
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(ValueError, match="no journal of nadtools"):
+        read_journal(tmp_path / "empty.sqlite")
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"units": []}, ValueError, "at least one mapping"),
+        ({"units": {"n": 1}}, ValueError, "type dict; expected a sequence"),
+        ({"units": [{}]}, TypeError, "expected a mapping with texts as keys"),
+        ({"units": [{1: 2}]}, TypeError, "texts as keys"),
+        ({"units": [{"n": float("nan")}]}, TypeError, "got nan in the unit"),
+        ({"units": [{"n": {1}}]}, TypeError, "expected finite numbers, texts"),
+        ({"units": [{"n": 1}, {"n": 1}]}, ValueError, r'the unit \{"n": 1\} twice'),
+        ({"parameters": {"f": len}}, TypeError, "parameters that JSON cannot hold"),
+        ({"fingerprints": ["x"]}, ValueError, "1 fingerprints for 8 units"),
+        ({"num_jobs": 0}, ValueError, "num_jobs=0"),
+        ({"num_jobs": 1.5}, ValueError, "num_jobs=1.5"),
+        ({"journal": "/nonexistent/folder/j.sqlite"}, ValueError, "in a folder that exists"),
+        ({"journal": "/"}, ValueError, "a file name"),
+        ({"function": lambda _: 3}, TypeError, "the function returned 3"),
+        ({"function": lambda _: {"n": 3}}, ValueError, r"names \['n'\] again"),
+        ({"function": lambda _: {"x": [3]}}, TypeError, r"got x=\[3\] in the row"),
+    ],
+)
+def test_bad_input(arguments, error, message):
+    with pytest.raises(error, match=message):
+        run(**arguments)
