@@ -27,7 +27,8 @@ _SIZE = (32, 32)
 _ARCHITECTURES = ("logreg", "mlp", "lenet", "vgg11", "resnet18", "densenet121")
 _SMALL = ("logreg", "mlp", "lenet")
 # A few frequencies for networks that take minutes each: from smooth to rough, along the axes and between them.
-_FEW = [(0, 0), (2, 0), (0, 4), (4, 4), (8, 0), (6, 10), (12, 4), (14, 14), (16, 16)]
+# Of each pair f and −f the one that is in the grid.
+_FEW = [(0, 0), (-2, 0), (0, -4), (-4, -4), (-8, 0), (-6, -10), (-12, -4), (-14, -14), (-16, -16)]
 
 
 def half_grid(step: int) -> list[tuple[int, int]]:
