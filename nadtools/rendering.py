@@ -185,7 +185,7 @@ def stored(figure: go.Figure, metadata: Mapping[str, Any]) -> go.Figure:
     plotly.graph_objects.Figure
         The same figure.
     """
-    record = metadata.get("record", {})
+    record = metadata.get("record", metadata)
     parts = [f"{record['scale']} scale" if "scale" in record else "", f"seed {metadata['seed']}", metadata["device"]]
     versions = metadata["versions"]
     parts.append(f"with nadtools {versions['nadtools']}, torch {versions['torch'].partition('+')[0]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import torch
 from book_browser import (
     REPOSITORY,
     BuiltBook,
@@ -25,6 +27,8 @@ from book_browser import (
     visit,
 )
 from playwright.sync_api import Browser, sync_playwright
+
+import nadtools as nt
 
 PHONE = 390  # CSS pixels
 
@@ -118,6 +122,28 @@ def test_every_control_changes_its_figure(book: BuiltBook, browser: Browser, add
     assert count > 0, "no figure of the book has a control"
 
 
+def test_the_pointer_on_a_map_draws_the_wave_of_its_frequency(book: BuiltBook, browser: Browser, address: str) -> None:
+    with visit(browser, address, "book/01-directional-bias.html") as (page, problems):
+        linked = "(gd) => Boolean(gd.layout.meta && gd.layout.meta.waves)"
+        figure = next(one for one in page.locator(".plotly-graph-div").all() if one.evaluate(linked))
+        figure.evaluate("(gd) => gd.scrollIntoView({block: 'center', behavior: 'instant'})")
+        title = "(gd) => gd.layout.annotations[gd.layout.meta.waves.annotation].text"
+        before = figure.evaluate(title)
+        box = figure.locator(".xy").first.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 0.71 * box["width"], box["y"] + 0.29 * box["height"])
+        for _ in range(100):
+            if figure.evaluate(title) != before:
+                break
+            page.wait_for_timeout(50)
+        name = figure.evaluate(title)
+        assert name != before
+        i, j = (int(f) for f in re.findall(r"-?\d+", name.replace("\u2212", "-")))
+        wave = torch.tensor(figure.evaluate("(gd) => gd.data[gd.layout.meta.waves.trace].z"))
+        torch.testing.assert_close(wave, nt.fourier_atom((32, 32), (i, j), math.pi / 2), rtol=0, atol=1e-6)
+        assert problems == []
+
+
 def test_pages_fit_a_phone(book: BuiltBook, browser: Browser, address: str) -> None:
     problems = {}
     for name in book.pages():
@@ -164,7 +190,9 @@ def test_links_inside_the_book_lead_somewhere(book: BuiltBook) -> None:
 
 
 def test_every_public_module_is_on_the_api_page() -> None:
-    modules = {path.stem for path in (REPOSITORY / "nadtools").glob("*.py") if not path.stem.startswith("_")}
+    package = REPOSITORY / "nadtools"
+    modules = {path.stem for path in package.glob("*.py") if not path.stem.startswith("_")}
+    modules |= {path.parent.name for path in package.glob("*/__init__.py")}
     api = (REPOSITORY / "book" / "api.md").read_text(encoding="utf-8")
     documented = re.findall(r"automodule:: nadtools\.(\w+)", api)
     assert sorted(documented) == sorted(modules)

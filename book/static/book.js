@@ -11,3 +11,28 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => observer.observe(figure));
 });
+
+/* A map over frequencies is linked with a picture of the wave: the pointer on a cell draws the wave of its frequency. */
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".plotly-graph-div").forEach((figure) => {
+    const link = figure.layout && figure.layout.meta && figure.layout.meta.waves;
+    if (!link) return;
+    const { size, trace, annotation } = link;
+    let shown = null;
+    const draw = ({ points: [{ curveNumber, x: j, y: i }] }) => {
+      if (curveNumber >= trace || shown === `${i},${j}`) return;
+      shown = `${i},${j}`;
+      const ownMirror = (2 * i) % size === 0 && (2 * j) % size === 0;
+      const phase = ownMirror ? 0 : link.phase;
+      const norm = (ownMirror ? 1 : Math.SQRT2) / size;
+      const wave = Array.from({ length: size }, (_, row) =>
+        Array.from({ length: size }, (_, column) =>
+          norm * Math.cos((2 * Math.PI * (i * row + j * column)) / size - phase)));
+      Plotly.update(figure, { z: [wave] }, {
+        [`annotations[${annotation}].text`]: `v at (${i}, ${j})`.replaceAll("-", "\u2212"),
+      }, [trace]);
+    };
+    figure.on("plotly_hover", draw);
+    figure.on("plotly_click", draw);
+  });
+});
