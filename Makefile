@@ -21,7 +21,7 @@ help:
 	@echo "make book    execute every chapter and build the pages (SCALE=smoke for a quick one)"
 	@echo "make test    run every check and every test"
 	@echo "make lab     open the chapters in JupyterLab"
-	@echo "make benchmark  measure the times on the book's benchmark page (a quarter of an hour)"
+	@echo "make benchmark  measure the times on the book's benchmark page (some twenty minutes)"
 	@echo "make format  format the code as the checks expect"
 	@echo "make lock    pin requirements.txt again from pyproject.toml"
 	@echo "make clean   remove built pages and caches (.venv stays)"
@@ -61,6 +61,8 @@ benchmark: $(INSTALLED)
 	@mkdir -p _build
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/benchmarks/bench_nads.py --benchmark-json=_build/benchmark-nads.json
 	@mv _build/benchmark-nads.json book/results/benchmark-nads.json
+	$(BIN)/python -m pytest tests/benchmarks/bench_sweeps.py --benchmark-json=_build/benchmark-sweeps.json
+	@mv _build/benchmark-sweeps.json book/results/benchmark-sweeps.json
 
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab --notebook-dir=book

@@ -34,6 +34,7 @@ __all__ = [
     "Layers",
     "WeightLaw",
     "condition_number",
+    "critical_learning_rate",
     "curvature_ratio",
     "dipole_gradient_bound",
     "dipole_probability",
@@ -412,6 +413,40 @@ def condition_number(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 
     gain = (m / m.abs().max()).square()
     own = (epsilon**2 + sigma**2) * gain
     return torch.where(own > 0, (sigma**2 / own).clamp(min=1.0), math.inf)
+
+
+def critical_learning_rate(
+    prefilter: ArrayLike, stride: int, sigma_theta: float = 1.0, epsilon: float = 1.0, sigma: float = 3.0
+) -> Tensor:
+    r"""Learning rate above which gradient descent in :math:`\phi` diverges, for the problem at every frequency.
+
+    .. math:: \eta(\ell) = \frac{2}{\max_i h_i}, \qquad \max_i h_i = \frac{2 \sigma_\theta^2}{S}
+              \max\!\left( \sigma^2 \max_i m[i]^2,\; (\epsilon^2 + \sigma^2)\, m[\ell]^2 \right)
+
+    with the curvatures h of :func:`expected_hessian`. Those are means over :math:`\theta`. For a network they are exact
+    where :math:`\theta[t]^2 = \sigma_\theta^2` for all t (Rademacher weights); with normal weights the largest
+    :math:`\theta[t]^2` counts, and the network diverges earlier.
+
+    Parameters
+    ----------
+    prefilter, stride, sigma_theta, epsilon, sigma
+        As in :func:`expected_hessian`.
+
+    Returns
+    -------
+    Tensor
+        Shape (D,), float64; infinite where nothing curves the loss.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`expected_hessian`.
+    """
+    m, stride = _check_model(prefilter, stride)
+    scale = 2 * check_scale("sigma_theta", sigma_theta) ** 2 / stride
+    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    gain = m.square()
+    return 2 / (scale * torch.maximum(sigma**2 * gain.max(), (epsilon**2 + sigma**2) * gain))
 
 
 def steps_to_fraction(curvature: ArrayLike, learning_rate: ArrayLike, fraction: ArrayLike = 0.1) -> Tensor:

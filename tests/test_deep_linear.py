@@ -19,6 +19,7 @@ import nadtools as nt
 from nadtools.deep_linear import (
     DeepLinearModel,
     condition_number,
+    critical_learning_rate,
     curvature_ratio,
     dipole_gradient_bound,
     dipole_probability,
@@ -258,13 +259,16 @@ def test_condition_number_is_largest_curvature_over_that_along_the_frequency(eps
     for dimension, stride, seed in CASES:
         m = prefilter(dimension, seed)
         kappa, ratio = condition_number(m, epsilon, sigma), curvature_ratio(m, epsilon, sigma)
+        critical = critical_learning_rate(m, stride, SIGMA_THETA, epsilon, sigma)
         for frequency in range(dimension):
             hessian = expected_hessian(frequency, m, stride, SIGMA_THETA, epsilon, sigma)
+            assert float(critical[frequency]) == pytest.approx(2 / float(hessian.max()), rel=1e-12)
             assert float(kappa[frequency]) == pytest.approx(float(hessian.max() / hessian[frequency]), rel=1e-12)
         if epsilon:
             torch.testing.assert_close(kappa, (1 / ((1 + sigma**2 / epsilon**2) * ratio)).clamp(min=1))
         torch.testing.assert_close(condition_number(-3 * m, epsilon, sigma), kappa)
     assert condition_number([2.0, 0.0], 1.0, 3.0).tolist() == [1, math.inf]
+    assert critical_learning_rate([2.0, 0.0], 1, 1.0, 1.0, 0.0).tolist() == [0.25, math.inf]
     assert condition_number([2.0, 1.0], 1.0, 0.0).tolist() == [
         1,
         1,
@@ -449,7 +453,7 @@ def test_phi_alone_descends_the_parabola_of_lemma_1(dimension, stride, seed, wei
 @pytest.mark.parametrize("sigma", [0.3, 3.0])
 def test_phi_alone_diverges_above_two_over_the_largest_curvature_and_not_below(dimension, stride, seed, sigma):
     m, frequency = prefilter(dimension, seed), dimension // 2 - 1
-    critical = 2 / float(expected_hessian(frequency, m, stride, SIGMA_THETA, 1.0, sigma).max())
+    critical = float(critical_learning_rate(m, stride, SIGMA_THETA, 1.0, sigma)[frequency])
     options = {"weights": "rademacher", "learn": "phi", "sigma_theta": SIGMA_THETA, "sigma": sigma, "seed": seed}
     for factor in (0.99, 1.01):
         losses = train_deep_linear(m, stride, [frequency], learning_rate=factor * critical, steps=1500, **options)[:, 0]
@@ -730,6 +734,7 @@ CLOSED_FORMS = [
     gradient_covariance,
     mixed_second_moment,
     lambda *arguments: expected_hessian(0, *arguments),
+    critical_learning_rate,
     lambda *arguments: train_deep_linear(*arguments[:2], sigma_theta=(*arguments, 1.0)[2], learning_rate=0.1, steps=1),
 ]
 

@@ -5,6 +5,9 @@ from fractions import Fraction
 
 import exercise_answers_02
 import exercise_answers_03
+import exercise_answers_05
+import exercise_answers_06
+import exercise_answers_07
 import numpy as np
 import pytest
 import torch
@@ -112,7 +115,13 @@ WRONG = [
 ]
 
 
-OTHER_CHAPTERS = (exercise_answers_02, exercise_answers_03)
+OTHER_CHAPTERS = (
+    exercise_answers_02,
+    exercise_answers_03,
+    exercise_answers_05,
+    exercise_answers_06,
+    exercise_answers_07,
+)
 for chapter in OTHER_CHAPTERS:
     SOLUTIONS |= chapter.SOLUTIONS
     WRONG += chapter.WRONG

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from nadtools.rendering import SEQUENTIAL
 
 if TYPE_CHECKING:
     from nadtools.deep_linear import Landscape
+from nadtools.figures.curves import plot_curves
 from nadtools.figures.parts import (
     COLOURS,
     Array,
@@ -30,7 +31,7 @@ from nadtools.figures.parts import (
     wrap,
 )
 
-__all__ = ["plot_accuracy_and_steps", "plot_landscapes"]
+__all__ = ["plot_accuracy_and_steps", "plot_landscapes", "plot_learning_rates", "plot_losses", "plot_steps"]
 
 # Losses above this share one colour: the valley is what matters. A network that always answers 0 has the loss 1.
 _HIGHEST = 2.0
@@ -156,8 +157,8 @@ def _landscape_traces(landscape: Landscape, domain: tuple[float, float]) -> tupl
         hovertemplate="θ %{x:.2f}, φ %{y:.2f}<br>loss %{z:.3f}<extra></extra>",
     )
     way = go.Scatter(
-        x=path[:, 0].astype(np.float32),
-        y=path[:, 1].astype(np.float32),
+        x=_single(path[:, 0]),
+        y=_single(path[:, 1]),
         mode="lines+markers",
         line={"color": _PATH, "width": 2},
         marker={"color": _PATH, "size": 6, "line": {"color": "#ffffff", "width": 1}},
@@ -167,11 +168,16 @@ def _landscape_traces(landscape: Landscape, domain: tuple[float, float]) -> tupl
     return contour, way
 
 
+def _single(values: Array) -> Array:
+    """Values as float32; a path that diverges is cut off far outside the picture."""
+    return np.clip(values, -1e9, 1e9).astype(np.float32)
+
+
 def _loss_curve(landscape: Landscape, **line: Any) -> go.Scatter:
     losses = as_array(landscape.path_losses, "path_losses")
     return go.Scatter(
         x=np.arange(len(losses)),
-        y=losses.astype(np.float32),
+        y=_single(losses),
         mode="lines",
         line=line,
         hovertemplate="step %{x}: loss %{y:.3f}<extra></extra>",
@@ -249,7 +255,7 @@ def plot_accuracy_and_steps(
         alt = f"{title or 'Best accuracy and steps'} over the frequency."
         for label, (accuracies, steps) in sets.items():
             parts = [f"{name} at least {values.min():.0%}" for name, values in accuracies.items()]
-            parts += [f"{name} {_span(values)} steps" for name, values in steps.items()]
+            parts += [f"{name} {_span(values)}" for name, values in steps.items()]
             alt += f" {prefix}{label}: {', '.join(parts)}."
     if backend == "matplotlib":
         figure = static_figure(title, alt, (6.4, 4.6))
@@ -275,14 +281,15 @@ def plot_accuracy_and_steps(
         for number, label in enumerate(sets)
     ]
     figure.update_yaxes(range=(0.48, 1.02), tickformat=".0%", **_AXES[0], row=1, col=1)
-    most = max(float(np.nanmax(values)) for _, part in sets.values() for values in part.values())
-    figure.update_yaxes(range=(0, float(np.log10(most)) + 0.1), dtick=1, **_AXES[1], row=2, col=1)
+    counts = np.concatenate([values for _, part in sets.values() for values in part.values()])
+    ends = np.array([0.0, np.log10(np.max(counts, where=np.isfinite(counts), initial=10.0))])
+    figure.update_yaxes(range=[-0.1, float(ends[1]) + 0.1], **_decades(ends), **_AXES[1], row=2, col=1)
     figure.update_xaxes(title="frequency ℓ", row=2, col=1)
     if len(sets) > 1:
         figure.update_layout(sliders=[slider_layout(stops, prefix, -0.16)])
-    margin = {"l": 58, "r": 12, "t": 34 + 20 * (wrap(title).count("<br>") + 1) + 46, "b": 140 if len(sets) > 1 else 48}
-    legend = {"y": 1.02, "yanchor": "bottom"}
-    return finish(figure, title, alt, height=340 + margin["t"] + margin["b"], margin=margin, legend=legend)
+    margin = {"l": 58, "r": 12, "t": 12, "b": 140 if len(sets) > 1 else 48}
+    finish(figure, title, alt, height=352 + margin["b"], margin=margin)
+    return _two_columns(figure, len(names[0]) + len(names[1]), title)
 
 
 _AXES: tuple[dict[str, str], dict[str, str]] = (
@@ -312,4 +319,231 @@ def _colour(name: str, names: list[list[str]]) -> str:
 
 
 def _span(values: Array) -> str:
-    return f"from {np.nanmin(values):.0f} to {np.nanmax(values):.0f}"
+    finite = values[np.isfinite(values)]
+    return f"from {finite.min():.0f} to {finite.max():.0f} steps" if len(finite) else "never"
+
+
+def plot_learning_rates(
+    multiples: ArrayLike,
+    losses: Mapping[str, ArrayLike],
+    title: str | None = None,
+    *,
+    highest: float = 10.0,
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw the loss at the end of trainings against their learning rate, and the limit where they should break.
+
+    Parameters
+    ----------
+    multiples
+        Shape (n,): learning rates over the predicted limit, positive.
+    losses
+        From the name of a kind of training to its n losses; infinite where it diverged.
+    title
+        Above the figure.
+    highest
+        Losses above this are drawn at it.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError, ValueError
+        If lengths differ, a rate is not positive or the backend is unknown.
+    """
+    check_backend(backend)
+    x = as_vector(multiples, "multiples")
+    if not (x > 0).all():
+        raise ValueError("got multiples that are not positive; expected learning rates over the predicted limit")
+    curves: dict[str, tuple[Array, Array]] = {}
+    for name, values in as_mapping(losses, "losses").items():
+        curves[name] = (x, np.minimum(as_vector(values, f"losses of {name!r}", len(x), "learning rate"), highest))
+    if alt is None:
+        broken = {name: x[y >= highest] for name, (_, y) in curves.items()}
+        parts = [
+            f"{name} from {rates.min():.2g}" if len(rates) else f"{name} nowhere" for name, rates in broken.items()
+        ]
+        alt = f"{title or 'Loss against the learning rate'}. In multiples of the predicted limit, training breaks: "
+        alt += f"{', '.join(parts)}."
+    lowest = min(float(np.nanmin(y)) for _, y in curves.values())
+    curves["predicted limit"] = (np.ones(2), np.array([lowest, highest]))
+    figure = plot_curves(
+        curves,
+        "learning rate / predicted limit",
+        "loss at the end",
+        title,
+        dashed=["predicted limit"],
+        x_log=True,
+        y_log=True,
+        backend=backend,
+        alt=alt,
+    )
+    if isinstance(figure, StaticFigure):
+        return figure
+    ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5]
+    figure.update_xaxes(tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
+    figure.update_yaxes(tickvals=[0.1, 0.2, 0.5, 1, 2, 5, 10], ticktext=["0.1", "0.2", "0.5", "1", "2", "5", "≥ 10"])
+    return _two_columns(figure, len(curves), title)
+
+
+def plot_steps(
+    choices: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
+    title: str | None = None,
+    *,
+    prefix: str = "σ = ",
+    dashed: Sequence[str] = (),
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw numbers of steps against ζ, both on logarithmic axes that stay the same while a slider chooses.
+
+    Parameters
+    ----------
+    choices
+        From the label of a choice to curves: from a name to ζ and steps. Infinite steps are left out.
+    title
+        Above the figure.
+    prefix
+        Before the label that the slider shows.
+    dashed
+        Names of curves that are drawn dashed: predictions.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`plot_curves`.
+    """
+    check_backend(backend)
+    shown: dict[str, dict[str, tuple[Array, Array]]] = {}
+    for label, curves in as_mapping(choices, "choices").items():
+        shown[label] = {}
+        for name, (zeta, steps) in as_mapping(curves, f"the curves of {label!r}").items():
+            y = as_array(steps, name)
+            shown[label][name] = (as_array(zeta, f"ζ of {name!r}"), np.where(np.isfinite(y), y, np.nan))
+    points = [pair for curves in shown.values() for pair in curves.values()]
+    figure = plot_curves(
+        shown,
+        "ζ(ℓ)",
+        "steps",
+        title,
+        choose="slider",
+        prefix=prefix,
+        dashed=dashed,
+        x_log=True,
+        y_log=True,
+        y_format=".0f",
+        backend=backend,
+        alt=alt,
+    )
+    if isinstance(figure, StaticFigure):
+        return figure
+    for update, axis in ((figure.update_xaxes, 0), (figure.update_yaxes, 1)):
+        values = np.concatenate([pair[axis] for pair in points])
+        ends = np.log10([np.nanmin(values), np.nanmax(values)])
+        update(range=[ends[0] - 0.15, ends[1] + 0.15], **_decades(ends))
+    return _two_columns(figure, len(next(iter(shown.values()))), title)
+
+
+def plot_losses(
+    choices: Mapping[str, tuple[Mapping[str, ArrayLike], float]],
+    title: str | None = None,
+    *,
+    highest: float = _HIGHEST,
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw losses during training, with the least reachable loss, and a dropdown over several problems.
+
+    Parameters
+    ----------
+    choices
+        From the label of a choice to a pair: curves, from a name to the losses after 0, 1, 2... steps, and the least
+        reachable loss. Every choice has the same names.
+    title
+        Above the figure.
+    highest
+        Upper end of the loss axis.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a choice is no such pair, or as :func:`plot_curves`.
+    """
+    check_backend(backend)
+    shown: dict[str, dict[str, tuple[Array, Array]]] = {}
+    ends = []
+    for label, pair in as_mapping(choices, "choices").items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"got a choice {label!r} of type {type(pair).__name__}; expected (curves, least loss)")
+        shown[label] = {}
+        for name, values in as_mapping(pair[0], f"the curves of {label!r}").items():
+            losses = as_vector(values, f"losses of {name!r}")
+            # Step 0 has no place on a logarithmic axis; later steps are drawn ever more sparsely.
+            steps = np.unique(np.geomspace(1, len(losses) - 1, 120).round().astype(int)) if len(losses) > 1 else [0]
+            shown[label][name] = (np.asarray(steps, dtype=float), losses[steps])
+        ends.append(f"{label}: " + ", ".join(f"{name} {curve[1][-1]:.2f}" for name, curve in shown[label].items()))
+        last = max(curve[0][-1] for curve in shown[label].values())
+        shown[label]["least loss"] = (np.array([1.0, last]), np.full(2, float(pair[1])))
+    if alt is None:
+        alt = f"{title or 'Loss'} against the step. Loss at the end, {'; '.join(ends)}."
+    figure = plot_curves(
+        shown,
+        "step",
+        "loss",
+        title,
+        choose="dropdown",
+        dashed=["least loss"],
+        x_log=True,
+        y_range=(0, highest),
+        backend=backend,
+        alt=alt,
+    )
+    if isinstance(figure, StaticFigure):
+        return figure
+    last = max(curve[0][-1] for curves in shown.values() for curve in curves.values())
+    decades = np.array([0.0, np.log10(max(last, 10.0))])
+    figure.update_xaxes(range=[-0.03, float(decades[1]) + 0.05], **_decades(decades))
+    return _two_columns(figure, len(next(iter(shown.values()))), title, control=44)
+
+
+def _decades(ends: Array) -> dict[str, Any]:
+    """Ticks at the powers of ten that lie between two logarithms."""
+    powers = range(int(np.ceil(ends[0] - 0.15)), int(np.floor(ends[1] + 0.15)) + 1)
+    # Many long numbers would be turned on a telephone.
+    text = [f"10<sup>{power}</sup>".replace("-", "−") if len(powers) > 5 else f"{10.0**power:g}" for power in powers]
+    return {"tickvals": [10.0**power for power in powers], "ticktext": text}
+
+
+def _two_columns(figure: go.Figure, entries: int, title: str | None, control: int = 0) -> go.Figure:
+    """Lay out the legend in two columns above the panel, with room for all its rows."""
+    before = figure.layout.margin.t
+    rows = -(-entries // 2)
+    top = 16 + 22 * (wrap(title).count("<br>") + 1) + 20 * rows + control
+    legend = {"entrywidth": 0.5, "entrywidthmode": "fraction", "font": {"size": 11}, "x": -0.06}
+    figure.update_layout(legend=legend, margin={"t": top}, height=figure.layout.height + top - before)
+    if control:
+        figure.layout.updatemenus[0].pad.b = 20 * rows + 14
+    return figure

@@ -10,18 +10,26 @@ from __future__ import annotations
 from nadtools.widgets.deep_linear import LandscapeExplorer, landscape_explorer
 from nadtools.widgets.directions import DirectionExplorer, direction_explorer
 from nadtools.widgets.explorer import StaticNotice, live_only
+from nadtools.widgets.images import FlippingExplorer, PoisoningExplorer, flipping_explorer, poisoning_explorer
+from nadtools.widgets.learning import MixtureExplorer, mixture_explorer
 from nadtools.widgets.nads import NadsExplorer, nads_explorer
 from nadtools.widgets.pooling import AliasingExplorer, aliasing_explorer
 
 __all__ = [
     "AliasingExplorer",
     "DirectionExplorer",
+    "FlippingExplorer",
     "LandscapeExplorer",
+    "MixtureExplorer",
     "NadsExplorer",
+    "PoisoningExplorer",
     "StaticNotice",
     "aliasing_explorer",
     "direction_explorer",
+    "flipping_explorer",
     "landscape_explorer",
     "live_only",
+    "mixture_explorer",
     "nads_explorer",
+    "poisoning_explorer",
 ]

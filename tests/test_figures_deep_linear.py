@@ -1,0 +1,215 @@
+"""Figures of the deep linear model: what is drawn equals what was given, controls change what is shown."""
+
+import json
+import math
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import torch
+
+from nadtools.deep_linear import two_weight_landscape
+from nadtools.figures import (
+    StaticFigure,
+    plot_accuracy_and_steps,
+    plot_landscapes,
+    plot_learning_rates,
+    plot_losses,
+    plot_steps,
+)
+
+LANDSCAPES = {f"{m:g}": two_weight_landscape(m, learning_rate=0.1, steps=30, resolution=9) for m in (1.0, 0.5, 0.1)}
+FREQUENCIES = torch.arange(0, 65, 8)
+ACCURACY = torch.linspace(1.0, 0.6, 9)
+STEPS = torch.logspace(0, 3, 9)
+CHOICES = {
+    "1/3": ({"best accuracy": ACCURACY}, {"both": STEPS, "one": STEPS * 2}),
+    "1/30": ({"best accuracy": ACCURACY.flip(0)}, {"both": STEPS.flip(0), "one": torch.full((9,), math.inf)}),
+}
+ZETA = torch.logspace(-3, 1, 5)
+BY_ZETA = {
+    "0.1": {"measured": (ZETA, torch.tensor([900.0, 80.0, 9.0, 1.0, 1.0])), "formula": (ZETA, 1 / ZETA)},
+    "3": {"measured": (ZETA / 10, torch.tensor([math.inf, 500.0, 50.0, 5.0, 1.0])), "formula": (ZETA / 10, 1 / ZETA)},
+}
+MULTIPLES = torch.logspace(-1, 0.5, 6)
+ENDS = {"φ alone": [0.5, 0.5, 0.5, 0.5, math.inf, math.inf], "both": torch.tensor([0.6, 0.7, 80.0, 1e9, 1e9, math.inf])}
+CURVE = torch.logspace(0.2, -1, 1001)
+LOSSES = {
+    "σ = 0.3": ({"ζ = 11": CURVE, "ζ = 1": CURVE * 1.1}, 0.08),
+    "σ = 3": ({"ζ = 11": CURVE + 0.9, "ζ = 1": CURVE + 1}, 0.9),
+}
+BUILDERS = {
+    "landscapes": lambda **o: plot_landscapes(LANDSCAPES, prefix="m = ", **o),
+    "accuracy and steps": lambda **o: plot_accuracy_and_steps(FREQUENCIES, CHOICES, prefix="weakest ", **o),
+    "learning rates": lambda **o: plot_learning_rates(MULTIPLES, ENDS, **o),
+    "steps": lambda **o: plot_steps(BY_ZETA, dashed=["formula"], **o),
+    "losses": lambda **o: plot_losses(LOSSES, **o),
+}
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+class TestEveryBuilder:
+    def test_plotly_figure_is_complete(self, name):
+        figure = BUILDERS[name](title="A title")
+        assert isinstance(figure, go.Figure)
+        assert "A title" in figure.layout.title.text
+        assert figure.layout.meta["alt"].startswith("A title")
+        assert figure.layout.meta["alt"].endswith(".")
+        assert 250 <= figure.layout.height <= 800
+        assert figure.layout.width is None
+        json.loads(figure.to_json())
+        for axis in figure.select_yaxes():
+            assert axis.title.text
+
+    def test_matplotlib_figure_is_complete(self, name):
+        figure = BUILDERS[name](title="A title", backend="matplotlib")
+        assert isinstance(figure, StaticFigure)
+        assert "A title" in figure.get_suptitle()
+        assert figure.alt.endswith(".")
+        assert figure._repr_png_().startswith(b"\x89PNG")
+
+    @pytest.mark.parametrize("backend", ["plotly", "matplotlib"])
+    def test_alt_can_be_given(self, name, backend):
+        figure = BUILDERS[name](alt="In my words.", backend=backend)
+        assert (figure.layout.meta["alt"] if backend == "plotly" else figure.alt) == "In my words."
+
+    def test_unknown_backend(self, name):
+        with pytest.raises(ValueError, match=r"backend='bokeh'"):
+            BUILDERS[name](backend="bokeh")
+
+
+def steps_of(figure):
+    (control,) = (*figure.layout.sliders, *figure.layout.updatemenus)
+    return control.steps if control.plotly_name == "sliders" else control.buttons
+
+
+def shown(figure, step):
+    """The traces that are visible after a step of the figure's only control."""
+    visible = steps_of(figure)[step].args[0]["visible"]
+    assert len(visible) == len(figure.data)
+    return [trace for trace, flag in zip(figure.data, visible, strict=True) if flag]
+
+
+def test_landscapes_slider_shows_one_landscape_and_all_loss_curves():
+    figure = BUILDERS["landscapes"]()
+    assert [step.label for step in steps_of(figure)] == ["1", "0.5", "0.1"]
+    for number, landscape in enumerate(LANDSCAPES.values()):
+        *grey, contour, path, curve = shown(figure, number)
+        assert len(grey) == 3
+        for trace, other in zip(grey, LANDSCAPES.values(), strict=True):
+            np.testing.assert_allclose(trace.y, other.path_losses, rtol=1e-6)
+        # Rows are phi, the vertical axis; columns theta.
+        np.testing.assert_allclose(contour.z, landscape.losses.clamp(max=2.0), rtol=1e-6)
+        np.testing.assert_allclose(contour.x, landscape.theta)
+        np.testing.assert_allclose(np.stack([path.x, path.y], 1), landscape.path, rtol=1e-6)
+        np.testing.assert_allclose(curve.y, landscape.path_losses, rtol=1e-6)
+        title = steps_of(figure)[number].args[1]["title.text"].replace("<br>", " ")
+        wanted = f"learned after {landscape.steps_to_learn:.0f} steps"
+        assert title.endswith(wanted if math.isfinite(landscape.steps_to_learn) else "after 30 steps")
+    (line,) = figure.layout.shapes
+    assert line.y0 == line.y1 == LANDSCAPES["1"].least
+    assert figure.layout.xaxis.title.text == "θ" and figure.layout.yaxis.title.text == "φ"
+
+
+def test_a_path_that_diverges_is_drawn_as_far_as_numbers_go():
+    away = {"1": two_weight_landscape(1.0, learning_rate=30.0, steps=60, resolution=5)}
+    for backend in ("plotly", "matplotlib"):
+        figure = plot_landscapes(away, backend=backend)
+        assert "loss" in (figure.layout.meta["alt"] if backend == "plotly" else figure.alt)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_landscapes_in_matplotlib_have_a_column_each():
+    figure = BUILDERS["landscapes"](backend="matplotlib")
+    assert len([axes for axes in figure.axes if axes.get_xlabel() == "θ"]) == 3
+    np.testing.assert_allclose(figure.axes[1].lines[0].get_xdata(), LANDSCAPES["0.5"].path[:, 0])
+
+
+def test_accuracy_and_steps_share_the_frequency_and_the_slider_changes_both():
+    figure = BUILDERS["accuracy and steps"]()
+    for number, (accuracies, steps) in enumerate(CHOICES.values()):
+        top, both, one = shown(figure, number)
+        np.testing.assert_allclose(top.y, accuracies["best accuracy"])
+        np.testing.assert_allclose(both.y, steps["both"])
+        np.testing.assert_array_equal(both.x, FREQUENCIES)
+        assert (top.yaxis, both.yaxis, one.yaxis) == ("y", "y2", "y2")
+        assert np.isnan(one.y).all() == (number == 1)  # infinite steps are left out
+    assert figure.layout.yaxis2.type == "log"
+    assert 10 ** figure.layout.yaxis2.range[1] > 2000
+    assert "both from 1 to 1000 steps" in figure.layout.meta["alt"]
+    assert "one never" in figure.layout.meta["alt"]
+
+
+def test_learning_rates_are_drawn_up_to_the_highest_loss_with_the_limit():
+    figure = BUILDERS["learning rates"]()
+    alone, both, limit = figure.data
+    np.testing.assert_allclose(alone.y, [0.5, 0.5, 0.5, 0.5, 10, 10])
+    np.testing.assert_allclose(both.y, [0.6, 0.7, 10, 10, 10, 10])
+    assert list(limit.x) == [1, 1] and limit.line.dash == "dash"
+    assert "φ alone from 1.6" in figure.layout.meta["alt"] and "both from 0.4" in figure.layout.meta["alt"]
+    fine = plot_learning_rates([0.5, 1.0], {"a": [0.5, 0.5]})
+    assert "a nowhere" in fine.layout.meta["alt"]
+
+
+def test_steps_slider_leaves_the_axes_alone():
+    figure = BUILDERS["steps"]()
+    for number, curves in enumerate(BY_ZETA.values()):
+        for trace, (zeta, steps) in zip(shown(figure, number), curves.values(), strict=True):
+            np.testing.assert_allclose(trace.x, zeta, rtol=1e-6)
+            np.testing.assert_allclose(trace.y, steps.where(steps < math.inf, torch.nan), rtol=1e-6)
+    assert figure.layout.xaxis.range[0] < -4 and figure.layout.xaxis.range[1] > 1
+    assert figure.layout.yaxis.range[1] > 3
+    assert list(figure.layout.xaxis.tickvals) == [1e-4, 1e-3, 1e-2, 1e-1, 1, 10]
+    assert figure.layout.xaxis.ticktext[0] == "10<sup>−4</sup>"
+    assert list(figure.layout.yaxis.ticktext) == ["0.1", "1", "10", "100", "1000"]
+    assert all("range" not in str(step.args) for step in steps_of(figure))
+
+
+def test_losses_are_thinned_out_and_the_least_loss_is_there():
+    figure = BUILDERS["losses"]()
+    for number, (curves, least) in enumerate(LOSSES.values()):
+        *drawn, floor = shown(figure, number)
+        for trace, losses in zip(drawn, curves.values(), strict=True):
+            assert trace.x[0] == 1 and trace.x[-1] == 1000 and len(trace.x) <= 120
+            np.testing.assert_allclose(trace.y, losses[trace.x.astype(int)], rtol=1e-6)
+        assert floor.name == "least loss" and floor.line.dash == "dash"
+        np.testing.assert_allclose(floor.y, least)
+    assert tuple(figure.layout.yaxis.range) == (0, 2)
+    assert "σ = 3: ζ = 11 1.00" in figure.layout.meta["alt"]
+
+
+@pytest.mark.parametrize("name", ["learning rates", "steps", "losses", "accuracy and steps"])
+def test_the_legend_has_two_columns_and_room(name):
+    layout = BUILDERS[name](title="A title").layout
+    assert (layout.legend.entrywidth, layout.legend.entrywidthmode) == (0.5, "fraction")
+    rows = -(-sum(trace.visible is not False for trace in BUILDERS[name]().data) // 2)
+    assert layout.margin.t >= 22 + 20 * rows
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: plot_landscapes({}), ValueError, "empty"),
+        (lambda: plot_landscapes({"a": torch.ones(3)}), TypeError, "landscape 'a' of type Tensor"),
+        (lambda: plot_accuracy_and_steps(FREQUENCIES, {"a": ACCURACY}), TypeError, "'a' of type Tensor"),
+        (lambda: plot_accuracy_and_steps([1, 2], CHOICES), ValueError, "9 values in best accuracy of '1/3'"),
+        (
+            lambda: plot_accuracy_and_steps(FREQUENCIES, {"a": ({"x": 100 * ACCURACY}, {"s": STEPS})}),
+            ValueError,
+            "not per cent",
+        ),
+        (
+            lambda: plot_accuracy_and_steps(FREQUENCIES, CHOICES | {"b": ({"x": ACCURACY}, {"s": STEPS})}),
+            ValueError,
+            "other curves for 'b'",
+        ),
+        (lambda: plot_learning_rates([0.0, 1.0], {"a": [1, 1]}), ValueError, "not positive"),
+        (lambda: plot_learning_rates([0.5, 1.0], {"a": [1]}), ValueError, "1 values in losses of 'a'"),
+        (lambda: plot_steps({"a": {"b": (ZETA, ZETA[:2])}}), ValueError, "b"),
+        (lambda: plot_losses({"a": CURVE}), TypeError, "'a' of type Tensor"),
+        (lambda: plot_losses({"a": ({"b": []}, 0.1)}), ValueError, "non-empty"),
+    ],
+)
+def test_bad_input_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
