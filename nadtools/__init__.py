@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from nadtools import device, directions, experiments, images, interventions, moments, pooling, storage
+from nadtools import boundaries, device, directions, experiments, images, interventions, moments, pooling, storage
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -15,9 +15,10 @@ from nadtools.directions import (
     fourier_basis,
     fourier_energy,
     fourier_modes,
+    random_basis,
     random_direction,
 )
-from nadtools.distributions import LinearlySeparable
+from nadtools.distributions import Concatenated, Labelled, LinearlySeparable, concatenate
 from nadtools.estimation import estimate_nads
 from nadtools.images import Images, load_images
 from nadtools.interventions import decode, flip, poison
@@ -31,17 +32,21 @@ if TYPE_CHECKING:
     from nadtools.exercises import check
 
 __all__ = [
+    "Concatenated",
     "Evaluation",
     "FourierMode",
     "Images",
+    "Labelled",
     "LinearlySeparable",
     "NADs",
     "TrainConfig",
     "TrainResult",
     "available",
+    "boundaries",
     "build",
     "captured_energy",
     "check",
+    "concatenate",
     "decode",
     "device",
     "directions",
@@ -63,6 +68,7 @@ __all__ = [
     "poison",
     "pooling",
     "published",
+    "random_basis",
     "random_direction",
     "rendering",
     "storage",

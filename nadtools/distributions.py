@@ -1,23 +1,26 @@
-r"""The linearly separable distributions D(v), sampled on the device.
+r"""The linearly separable distributions D(v), and concatenations such as D(v₁)⊕D(v₂), sampled on the device.
 
-Source: *Neural Anisotropy Directions*, section 2; equation (1) of *A neural anisotropic view of underspecification*.
+Sources: *Neural Anisotropy Directions*, section 2; *A neural anisotropic view of underspecification*, equation (1) and
+section 2.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import operator
 
 import torch
 from torch import Tensor
 
-from nadtools.device import check_seed, generator, resolve_device
+from nadtools.device import check_seed, derive_seed, generator, positive_int, resolve_device
 from nadtools.directions import as_direction
 
-__all__ = ["LinearlySeparable"]
+__all__ = ["Concatenated", "Labelled", "LinearlySeparable", "SwitchOff", "concatenate"]
 
-_LABELS, _NOISE = 0, 1  # each has a random stream of its own, so given labels leave the noise as it was
+_LABELS, _NOISE, _PARTS, _CHOICE = range(4)  # streams of their own, so given labels leave the noise as it was
+_BATCH = 4096  # images that are copied at a time
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,25 +101,394 @@ class LinearlySeparable:
         TypeError, ValueError
             If n is not a positive int, or the labels do not fit.
         """
-        try:
-            n = operator.index(n)
-        except TypeError:
-            raise TypeError(f"got n={n!r} of type {type(n).__name__}; expected a positive int") from None
-        if n < 1:
-            raise ValueError(f"got n={n}; expected at least 1 sample")
-        check_seed(seed)
-        resolved = resolve_device(device)
-        if labels is None:
-            y = torch.randint(2, (n,), device=resolved, generator=generator(resolved, seed, _LABELS))
-        else:
-            y = _check_labels(labels, n).to(resolved)
-        v = self.v.to(resolved, torch.float32).reshape(-1)
-        x = torch.empty((n, v.numel()), device=resolved)
-        x.normal_(generator=generator(resolved, seed, _NOISE))
+        n, seed, resolved = positive_int("n", n), check_seed(seed), resolve_device(device)
+        y = _draw_labels(n, seed, resolved, labels)
+        return self._images(y, seed), y
+
+    def _images(self, y: Tensor, seed: int) -> Tensor:
+        """Images for labels, on the device of these."""
+        v = self.v.to(y.device, torch.float32).reshape(-1)
+        x = torch.empty((len(y), v.numel()), device=y.device)
+        x.normal_(generator=generator(y.device, seed, _NOISE))
         # x = sigma g + (epsilon y - sigma <g, v>) v: the projection and the signal in one rank-one update.
         along_v = (2 * y - 1).to(torch.float32).mul_(self.epsilon).sub_(x @ v, alpha=self.sigma)
         x.mul_(self.sigma).addr_(along_v, v)
-        return x.view(n, *self.image_shape), y
+        return x.view(len(y), *self.image_shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Labelled:
+    """Images with given labels, as a part of a concatenation: binary CIFAR-10 in figure B3.
+
+    ``Labelled(images.x_train, nadtools.images.binary(images.y_train, range(5, 10)))`` has y = 1 for the last five
+    classes, as in appendix A.2 of the underspecification paper.
+
+    The set is finite. Training and test images are two sets, and so two problems: do not draw both from one.
+
+    Attributes
+    ----------
+    x : Tensor
+        Shape (n, channels, h, w), float32.
+    y : Tensor
+        Shape (n,), int64, not negative; zeros and ones where a D(v) is to be concatenated. On the device of x.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x and y are not as described.
+    """
+
+    x: Tensor = dataclasses.field(repr=False)
+    y: Tensor = dataclasses.field(repr=False)
+
+    def __post_init__(self) -> None:
+        for name, value, dtype in (("x", self.x, torch.float32), ("y", self.y, torch.int64)):
+            if not isinstance(value, Tensor) or value.dtype != dtype:
+                kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+                raise TypeError(f"got {name} of type {kind}; expected a tensor of {dtype}: {name}.to({dtype}) converts")
+        if self.x.ndim != 4 or self.x.numel() < 1 or self.y.shape != (len(self.x),):
+            raise ValueError(
+                f"got x {tuple(self.x.shape)} and y {tuple(self.y.shape)}; expected (n, channels, h, w) and (n,), with "
+                "n >= 1"
+            )
+        if self.x.device != self.y.device:
+            raise ValueError(f"got x on {self.x.device} and y on {self.y.device}; expected one device")
+        if int(self.y.min()) < 0:
+            raise ValueError(f"got the label {int(self.y.min())}; expected labels from 0")
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(channels, height, width) of one image."""
+        channels, height, width = self.x.shape[1:]
+        return channels, height, width
+
+    def sample(self, n: int, seed: int = 0, *, device: str | torch.device | None = None) -> tuple[Tensor, Tensor]:
+        """Draw n of the images without replacement; they keep their order, so that n = len(x) gives the set itself.
+
+        Of the same seed, more images contain fewer, and every device gets the same ones.
+
+        Parameters
+        ----------
+        n : int
+            From 1 to the number of images.
+        seed : int
+        device : str, torch.device or None
+            None means CUDA where there is one, else the CPU.
+
+        Returns
+        -------
+        x : Tensor
+            Shape (n, channels, h, w), float32, a copy.
+        y : Tensor
+            Shape (n,), int64.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If n is not a positive int, or larger than the set.
+        """
+        rows, resolved = self._choose(positive_int("n", n), check_seed(seed)), resolve_device(device)
+        x = torch.empty((len(rows), *self.image_shape), device=resolved)
+        self._copy(rows, x)
+        return x, self.y[rows].to(resolved)
+
+    def _choose(self, n: int, seed: int) -> Tensor:
+        """Rows of n images."""
+        if n > len(self.x):
+            raise ValueError(f"got n={n}, but there are {len(self.x)} images; expected at most so many")
+        permutation = torch.randperm(len(self.x), generator=generator(torch.device("cpu"), seed, _CHOICE))
+        return permutation[:n].sort().values.to(self.x.device)
+
+    def _copy(self, rows: Tensor, target: Tensor) -> None:
+        for some, chosen in zip(target.split(_BATCH), rows.split(_BATCH), strict=True):
+            some.copy_(self.x[chosen])
+
+
+Part = LinearlySeparable | Labelled
+
+
+@dataclasses.dataclass(frozen=True)
+class SwitchOff:
+    """A view of images: some of their channels set to zero. It can be pickled, and holds no images.
+
+    Attributes
+    ----------
+    num_channels : int
+        Of the images.
+    channels : tuple of int
+        Those to set to zero.
+    """
+
+    num_channels: int
+    channels: tuple[int, ...]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return a copy of images of shape (n, num_channels, h, w) with the channels set to zero.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If x is no tensor or has other channels.
+        """
+        if not isinstance(x, Tensor):
+            raise TypeError(f"got x of type {type(x).__name__}; expected a tensor of images")
+        if x.ndim != 4 or x.shape[1] != self.num_channels:
+            raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, {self.num_channels}, height, width)")
+        result = x.clone()
+        result[:, list(self.channels)] = 0
+        return result
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Concatenated:
+    r"""Parts that share the label, stacked as channels: :math:`x = x_1 \oplus x_2 \oplus \dots`.
+
+    Every part tells the classes apart, so a network may use any of them: the task is underspecified. See section 2 of
+    the underspecification paper. :func:`concatenate` makes one.
+
+    Attributes
+    ----------
+    parts : tuple of LinearlySeparable or Labelled
+        In the order of their channels. The labels of sets of images determine those of all other parts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no part, or the parts differ in height and width, in labels, in the number of images, or in the
+        device of these.
+    """
+
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parts, tuple) or not self.parts:
+            raise TypeError(f"got parts={self.parts!r}; expected a tuple of at least one part")
+        for part in self.parts:
+            if not isinstance(part, Part):
+                raise TypeError(
+                    f"got a part of type {type(part).__name__}; expected LinearlySeparable(v) or Labelled(x, y)"
+                )
+        _check_parts(self.parts)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(channels, height, width) of one sample."""
+        _, height, width = self.parts[0].image_shape
+        return sum(part.image_shape[0] for part in self.parts), height, width
+
+    @property
+    def channels(self) -> tuple[range, ...]:
+        """The channels of each part."""
+        ends = list(itertools.accumulate(part.image_shape[0] for part in self.parts))
+        return tuple(itertools.starmap(range, zip([0, *ends], ends, strict=False)))
+
+    def sample(
+        self,
+        n: int,
+        seed: int = 0,
+        *,
+        device: str | torch.device | None = None,
+        labels: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Draw n samples on the device. At most one part of the result is held beside it.
+
+        Each part has a random stream of its own, so a part's noise does not depend on what the other parts are.
+        Images are chosen as :meth:`Labelled.sample` chooses them.
+
+        Parameters
+        ----------
+        n : int
+            Number of samples, at least 1, and no more than there are images.
+        seed : int
+            The same seed gives the same samples on the same kind of device.
+        device : str, torch.device or None
+            None means CUDA where there is one, else the CPU.
+        labels : Tensor, optional
+            Shape (n,), integers 0 and 1: draw x for these labels. Not where a part is a set of images: it has its own.
+
+        Returns
+        -------
+        x : Tensor
+            Shape (n, channels, h, w), float32.
+        y : Tensor
+            Shape (n,), int64.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not as described.
+        """
+        n, seed, resolved = positive_int("n", n), check_seed(seed), resolve_device(device)
+        images = _images_of(self.parts)
+        if images and labels is not None:
+            raise ValueError("got labels for a concatenation with images, which have their own; leave labels out")
+        rows = images[0]._choose(n, seed) if images else torch.empty(0)
+        y = images[0].y[rows].to(resolved) if images else _draw_labels(n, seed, resolved, labels)
+        x = torch.empty((n, *self.image_shape), device=resolved)
+        for number, (part, channels) in enumerate(zip(self.parts, self.channels, strict=True)):
+            target = x[:, channels.start : channels.stop]
+            if isinstance(part, Labelled):
+                part._copy(rows, target)
+            else:
+                target.copy_(part._images(y, derive_seed(seed, _PARTS, number)))
+        return x, y
+
+    def switch_off(self, x: Tensor, *parts: int) -> Tensor:
+        """Return a copy of samples in which the channels of some parts are zero: what figures B2 and B3 test on.
+
+        Parameters
+        ----------
+        x : Tensor
+            Shape (n, channels, h, w).
+        *parts : int
+            Numbers of the parts, from 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If x has other channels, or a part does not exist.
+        """
+        return self._without({self._number(part) for part in parts})(x)
+
+    def only(self, *parts: int) -> SwitchOff:
+        """The view in which all other parts are switched off, for instance for the views of :func:`nadtools.sweep`.
+
+        Parameters
+        ----------
+        *parts : int
+            Numbers of the parts that stay, from 0; at least one.
+
+        Returns
+        -------
+        SwitchOff
+            ``D.only(0)(x)`` is ``D.switch_off(x, 1)`` where there are two parts.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a part does not exist, or none is named.
+        """
+        if not parts:
+            raise ValueError("got no part that stays; expected at least one, for instance only(0)")
+        return self._without(set(range(len(self.parts))) - {self._number(part) for part in parts})
+
+    def direction(self, part: int, v: Tensor | None = None) -> Tensor:
+        r"""A direction of one part as a direction of the whole: :math:`v_1 \oplus 0` for part 0 of two.
+
+        Parameters
+        ----------
+        part : int
+            Number of the part, from 0.
+        v : Tensor, optional
+            Shape (h, w) or (channels of the part, h, w); scaled to unit norm. By default the part's own v; images have
+            none.
+
+        Returns
+        -------
+        Tensor
+            Shape (channels, h, w), unit norm, on the device of v.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the part does not exist, or v is missing or does not fit it.
+        """
+        number = self._number(part)
+        chosen = self.parts[number]
+        if v is None:
+            if isinstance(chosen, Labelled):
+                raise ValueError(f"part {number} is a set of images, which has no direction; expected the argument v")
+            v = chosen.v
+        v = as_direction(v).detach()
+        if (1, *v.shape)[-3:] != chosen.image_shape:
+            raise ValueError(f"got v of shape {tuple(v.shape)} for part {number}; expected {chosen.image_shape}")
+        result = v.new_zeros(self.image_shape)
+        channels = self.channels[number]
+        result[channels.start : channels.stop] = v
+        return result
+
+    def _without(self, parts: set[int]) -> SwitchOff:
+        off = itertools.chain.from_iterable(self.channels[number] for number in sorted(parts))
+        return SwitchOff(self.image_shape[0], tuple(off))
+
+    def _number(self, part: int) -> int:
+        """Check the number of a part."""
+        try:
+            number = operator.index(part)
+        except TypeError:
+            raise TypeError(
+                f"got the part {part!r} of type {type(part).__name__}; expected its number, an int"
+            ) from None
+        if not 0 <= number < len(self.parts):
+            raise ValueError(f"got the part {number} of {len(self.parts)}; expected 0 to {len(self.parts) - 1}")
+        return number
+
+
+def concatenate(*parts: Part | Concatenated) -> Concatenated:
+    r"""Concatenate parts that share the label along channels: :math:`D_1 \oplus D_2 \oplus \dots`.
+
+    Parameters
+    ----------
+    *parts : LinearlySeparable, Labelled or Concatenated
+        Any number of them. A concatenation counts as its parts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        See :class:`Concatenated`.
+
+    Examples
+    --------
+    >>> import nadtools as nt
+    >>> v1, v2 = nt.fourier_basis((32, 32))[:2]
+    >>> D = nt.concatenate(nt.LinearlySeparable(v1, 1.0, 1.0), nt.LinearlySeparable(v2, 0.5, 1.0))
+    >>> x, y = D.sample(100, seed=0, device="cpu")
+    >>> x.shape, D.only(0)(x)[:, 1].abs().max()
+    (torch.Size([100, 2, 32, 32]), tensor(0.))
+    """
+    flat: list[Part] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Concatenated) else [part])
+    return Concatenated(tuple(flat))
+
+
+def _images_of(parts: tuple[Part, ...]) -> list[Labelled]:
+    return [part for part in parts if isinstance(part, Labelled)]
+
+
+def _check_parts(parts: tuple[Part, ...]) -> None:
+    """Whether parts can share images and labels."""
+    sizes = [part.image_shape[1:] for part in parts]
+    if len(set(sizes)) > 1:
+        raise ValueError(f"got parts of {' and '.join(f'{h}x{w}' for h, w in sizes)} pixels; expected one size")
+    images = _images_of(parts)
+    if not images:
+        return
+    devices = [str(part.x.device) for part in images]
+    if len(set(devices)) > 1:
+        raise ValueError(f"got images on {' and '.join(devices)}; expected one device")
+    first = images[0].y
+    for part in images[1:]:
+        if len(part.y) != len(first):
+            raise ValueError(f"got sets of {len(first)} and {len(part.y)} images; expected the same number")
+        if not torch.equal(part.y, first):
+            different = int((part.y != first).sum())
+            raise ValueError(
+                f"got sets of images whose labels differ at {different} of {len(first)} places; expected the same "
+                "labels in the same order: sort both by label, for instance"
+            )
+    if len(images) < len(parts) and int(first.max()) > 1:
+        raise ValueError(
+            f"got labels from 0 to {int(first.max())} to share with a D(v), which has two classes; expected 0 and 1: "
+            "nadtools.images.binary makes them"
+        )
+
+
+def _draw_labels(n: int, seed: int, device: torch.device, labels: Tensor | None) -> Tensor:
+    """Labels, or the given ones checked."""
+    if labels is not None:
+        return _check_labels(labels, n).to(device)
+    return torch.randint(2, (n,), device=device, generator=generator(device, seed, _LABELS))
 
 
 def _check_labels(labels: Tensor, n: int) -> Tensor:
