@@ -9,11 +9,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["check_seed", "derive_seed", "full_precision", "generator", "isolated_random_state", "resolve_device"]
+__all__ = [
+    "check_seed",
+    "derive_seed",
+    "full_precision",
+    "generator",
+    "isolated_random_state",
+    "one_thread",
+    "positive_int",
+    "resolve_device",
+]
 
 
 def resolve_device(device: str | torch.device | None = None) -> torch.device:
@@ -46,6 +56,17 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
         # Apple's "mps" has no float64, in which second moments are accumulated.
         raise ValueError(f"got device {str(device)!r}; expected None, 'cpu', 'cuda' or 'cuda:<index>'")
     return resolved
+
+
+def positive_int(name: str, value: Any) -> int:
+    """Return a positive int, or say what was got; ``name`` is the argument's."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a positive int") from None
+    if number < 1:
+        raise ValueError(f"got {name}={number}; expected a positive int")
+    return number
 
 
 def check_seed(seed: int) -> int:
@@ -103,3 +124,14 @@ def full_precision() -> Iterator[None]:
         yield
     finally:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread inside the block: rounding depends on their number, and a training amplifies it."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -22,6 +22,7 @@ __all__ = [
     "fourier_basis",
     "fourier_energy",
     "fourier_modes",
+    "random_basis",
     "random_direction",
 ]
 
@@ -174,6 +175,40 @@ def random_direction(
     sizes, resolved = check_shape(shape, (2, 3)), resolve_device(device)
     gaussian = torch.randn(sizes, dtype=torch.float64, device=resolved, generator=generator(resolved, check_seed(seed)))
     return (gaussian / gaussian.norm()).to(dtype)
+
+
+def random_basis(
+    shape: tuple[int, ...],
+    seed: int = 0,
+    *,
+    device: str | torch.device | None = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """An orthonormal basis drawn uniformly: by the Haar measure on the orthogonal group.
+
+    It is the Q of the QR decomposition of a Gaussian matrix, with the signs that make the diagonal of R positive
+    (Mezzadri, *How to generate random matrices from the classical compact groups*, 2007). The decomposition is done on
+    the CPU in float64.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w) or (channels, h, w).
+    seed : int
+    device, dtype
+        Of the result. The basis does not depend on the device.
+
+    Returns
+    -------
+    Tensor
+        Shape (D, ...shape), D being the number of entries.
+    """
+    sizes, resolved = check_shape(shape, (2, 3)), resolve_device(device)
+    dimension = math.prod(sizes)
+    cpu = torch.device("cpu")
+    gaussian = torch.randn(dimension, dimension, dtype=torch.float64, generator=generator(cpu, check_seed(seed)))
+    q, r = torch.linalg.qr(gaussian)
+    return (q * r.diagonal().sign()).T.reshape(dimension, *sizes).to(resolved, dtype)
 
 
 def fourier_energy(v: Tensor) -> Tensor:

@@ -24,10 +24,18 @@ from scipy import stats
 from torch import Tensor, nn
 
 from nadtools import architectures, storage
-from nadtools.device import check_seed, derive_seed, full_precision, generator, isolated_random_state, resolve_device
+from nadtools.device import (
+    check_seed,
+    derive_seed,
+    full_precision,
+    generator,
+    isolated_random_state,
+    positive_int,
+    resolve_device,
+)
 from nadtools.directions import check_shape
 from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
-from nadtools.nads import NADs, positive_int
+from nadtools.nads import NADs
 from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
 from nadtools.progress import progress_bar
 from nadtools.symmetries import SymmetryGroup, apply_symmetry, check_group, symmetries_of

@@ -30,7 +30,7 @@ import torchvision
 from torch import Tensor
 from torch.nn import functional
 
-from nadtools.device import check_seed, generator
+from nadtools.device import check_seed, generator, positive_int
 from nadtools.image_files import ARCHIVE_SUFFIXES, Arrays, read_archive, read_folder
 
 __all__ = ["CIFAR10_CLASSES", "NAMES", "Images", "binary", "load_images"]
@@ -187,14 +187,14 @@ def load_images(
     ValueError, TypeError
         If an argument is not usable, a file is damaged, or its images are not what is described above.
     """
-    size = _positive("size", size)
+    size = positive_int("size", size)
     if channels not in (None, 1, 3):
         raise ValueError(f"got channels={channels!r}; expected 1 (grey), 3 (colour) or None (as they are)")
     for name, count in (("per_class", per_class), ("test_per_class", test_per_class)):
         if count is not None:
-            _positive(name, count)
+            positive_int(name, count)
     check_seed(seed)
-    if subset is not None and _positive("subset", subset) > _CIFAR10_BATCH:
+    if subset is not None and positive_int("subset", subset) > _CIFAR10_BATCH:
         raise ValueError(f"got subset={subset}; a batch of CIFAR-10 holds {_CIFAR10_BATCH:,} images")
     if source is None or source == "auto":
         source, subset = _best_at_hand(data_dir, subset)
@@ -535,13 +535,3 @@ def _to_float(x: np.ndarray, size: int, channels: int | None) -> Tensor:
         # Grey is repeated by broadcasting. Rounding must not lead out of [0, 1].
         target.copy_(images).clamp_(0, 1)
     return result
-
-
-def _positive(name: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a positive int") from None
-    if number < 1:
-        raise ValueError(f"got {name}={number}; expected a positive int")
-    return number

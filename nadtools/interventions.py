@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from nadtools.device import full_precision
-from nadtools.nads import NADs, positive_int
+from nadtools.device import full_precision, positive_int
+from nadtools.nads import NADs
 
 __all__ = ["decode", "flip", "poison"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 import os
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from nadtools import storage
+from nadtools.device import positive_int as positive_int  # still imported from here, too
 from nadtools.directions import as_direction
 from nadtools.moments import fix_signs
 
@@ -230,14 +230,3 @@ def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
         )
     coordinates = vectors[:k].flatten(1).to(torch.float64) @ reference.vectors.flatten(1).to(torch.float64).T
     return float((coordinates.square() @ reference.eigenvalues).sum() / reference.eigenvalues[:k].sum())
-
-
-def positive_int(name: str, value: Any) -> int:
-    """Return a positive int, or say what was got."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a positive int") from None
-    if number < 1:
-        raise ValueError(f"got {name}={number}; expected a positive int")
-    return number

@@ -6,7 +6,6 @@ the trainings are spread over processes or machines, and kept.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -22,10 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from nadtools import architectures
-from nadtools.device import check_seed, derive_seed, isolated_random_state, resolve_device
+from nadtools.device import check_seed, derive_seed, isolated_random_state, one_thread, positive_int, resolve_device
 from nadtools.distributions import LinearlySeparable
-from nadtools.nads import positive_int
-from nadtools.training import TrainConfig, evaluate, train
+from nadtools.ensembles import can_train_together, train_together
+from nadtools.training import Data, TrainConfig, TrainResult, evaluate, train
 from nadtools.units import Row, Task, name_units, read_journal, run_tasks, run_units
 
 __all__ = ["Problem", "UnitSeeds", "read_journal", "run_units", "sweep", "unit_seeds"]
@@ -40,9 +39,7 @@ class Problem(Protocol):
     A dataclass of numbers, texts, tensors and other such dataclasses, so that a journal can tell one from another.
     """
 
-    def sample(
-        self, n: int, seed: int = 0, *, device: str | torch.device | None = None
-    ) -> tuple[Tensor, Tensor]:  # pragma: no cover
+    def sample(self, n: int, seed: int = 0, *, device: str | torch.device | None = None) -> tuple[Tensor, Tensor]:
         """Draw n samples on the device."""
         ...
 
@@ -50,6 +47,7 @@ class Problem(Protocol):
 _PROCEDURE = 1  # to be raised whenever the same parameters would give other numbers
 _INITIALISATION, _ORDER, _TRAIN_DATA, _TEST_DATA, _LAYERS = range(5)  # random streams of a seed
 _LOSS_WINDOW = 10
+_NETWORKS_AT_ONCE = 16  # on a GPU
 _ONE_TRAINING = threading.Lock()
 
 
@@ -99,6 +97,7 @@ def sweep(
     loss_level: float | None = 0.01,
     views: Mapping[str, View] | None = None,
     autocast: bool | None = None,
+    networks_at_once: int | None = None,
     journal: str | os.PathLike[str] | None = None,
     num_jobs: int | None = None,
     device: str | torch.device | None = None,
@@ -114,6 +113,7 @@ def sweep(
 
     Each training runs on one thread, whatever runs it: rounding depends on the number of threads, and a training
     amplifies it. The same call gives the same numbers in one process, in several and on a cluster of like machines.
+    On a GPU rounding differs from run to run, and the samples are other draws than a CPU's.
 
     Parameters
     ----------
@@ -140,6 +140,9 @@ def sweep(
         not depend on chance. A journal knows views by their names only.
     autocast : bool, optional
         See :func:`nadtools.train`. By default where the device is CUDA and the network has batch normalisation.
+    networks_at_once : int, optional
+        Networks that one process trains at the same time, see :func:`nadtools.ensembles.train_together`. By default 16
+        where the device is CUDA and the architecture allows it, else 1. More than one changes the rounding.
     journal : path, optional
         A file that keeps every finished training. The same call goes on where an interrupted one stopped, also with
         more directions or seeds, and on a device of another kind.
@@ -157,8 +160,8 @@ def sweep(
     pandas.DataFrame
         One row per training, in the order of the directions and for each in that of the seeds. Columns: direction (the
         label), seed, train_accuracy, test_accuracy, test_accuracy_NAME for each view, train_loss, test_loss, steps (to
-        ``loss_level``; NA if never), seconds, device ("cpu" or "cuda"). Accuracies and losses are NaN where the
-        training diverged.
+        ``loss_level``; NA if never), seconds (of networks trained at once each has its share), device ("cpu" or
+        "cuda"). Accuracies and losses are NaN where the training diverged.
 
     Raises
     ------
@@ -182,7 +185,7 @@ def sweep(
     image_shape, views = _check_problems(problems, views or {}, resolved)
     name, build = _builder(architecture, image_shape, build_options)
     plan = _Plan(build, config, num_train, num_test, loss_level, views, autocast, resolved)
-    digest = _check_architecture(plan, next(iter(problems.values())))
+    digest, at_once = _check_architecture(plan, next(iter(problems.values())), networks_at_once)
 
     parameters = {
         "kind": "sweep",
@@ -204,9 +207,13 @@ def sweep(
     digests = {label: _fingerprint(problem) for label, problem in problems.items()}
 
     def tasks(indices: Sequence[int]) -> Iterator[Task]:
-        for index in indices:
-            label, seed = pairs[index]
-            yield Task([index], functools.partial(_train_one, plan, problems[label], seed))
+        for start in range(0, len(indices), at_once):
+            group = indices[start : start + at_once]
+            units = [(problems[label], seed) for label, seed in (pairs[index] for index in group)]
+            if len(units) == 1:
+                yield Task(group, functools.partial(_train_one, plan, *units[0]))
+            else:
+                yield Task(group, functools.partial(_train_group, plan, units))
 
     table = run_tasks(
         names, [digests[label] for label, _ in pairs], tasks, journal, parameters, num_jobs, progress, f"{name} on D(v)"
@@ -225,40 +232,56 @@ def sweep(
 def _train_one(plan: _Plan, problem: Problem, seed: int) -> list[Row]:
     """The unit of work of a process: one training, from data to row."""
     # PyTorch's global generator, from which layers draw, is one for all threads of a process.
-    with _ONE_TRAINING, _one_thread(), isolated_random_state(derive_seed(seed, _LAYERS)):
+    with _ONE_TRAINING, one_thread(), isolated_random_state(derive_seed(seed, _LAYERS)):
         start = time.perf_counter()
-        seeds = unit_seeds(seed)
-        train_data = problem.sample(plan.num_train, seeds.train_data, device=plan.device)
-        test_data = problem.sample(plan.num_test, seeds.test_data, device=plan.device)
-        network = plan.build(seeds.initialisation)
+        network, train_data, test_data, config = _prepare(plan, problem, seed)
         autocast = plan.autocast
         if autocast is None:
             autocast = plan.device.type == "cuda" and _has_batch_norm(network)
-        row: Row = dict.fromkeys(["train_accuracy", "test_accuracy", *(f"test_accuracy_{view}" for view in plan.views)])
-        row |= dict.fromkeys(["train_loss", "test_loss", "steps"])
-        config = dataclasses.replace(plan.config, seed=seeds.order)
-        with contextlib.suppress(FloatingPointError):
+        try:
             result = train(
                 network, train_data, test_data, config,
                 evaluate_every=0, autocast=autocast, device=plan.device, progress=False,
             )  # fmt: skip
-            row |= {key: getattr(result, key) for key in row if hasattr(result, key)}
-            if plan.loss_level is not None:
-                row["steps"] = result.steps_to_loss(plan.loss_level, _LOSS_WINDOW)
-            for view, change in plan.views.items():
-                row[f"test_accuracy_{view}"] = evaluate(network, (change(test_data[0]), test_data[1])).accuracy
-        row |= {"seconds": round(time.perf_counter() - start, 3), "device": plan.device.type}
-    return [row]
+        except FloatingPointError:
+            result = None
+        row = _row(plan, result, network, test_data)
+        return [row | {"seconds": round(time.perf_counter() - start, 3), "device": plan.device.type}]
 
 
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _train_group(plan: _Plan, units: Sequence[tuple[Problem, int]]) -> list[Row]:
+    """Several trainings at once."""
+    with _ONE_TRAINING, one_thread():
+        start = time.perf_counter()
+        prepared = [_prepare(plan, problem, seed) for problem, seed in units]
+        results = train_together(*zip(*prepared, strict=True), device=plan.device, progress=False)
+        rows = [
+            _row(plan, None if math.isnan(result.train_loss) else result, network, test_data)
+            for result, (network, _, test_data, _) in zip(results, prepared, strict=True)
+        ]
+        seconds = round((time.perf_counter() - start) / len(units), 3)
+        return [row | {"seconds": seconds, "device": plan.device.type} for row in rows]
+
+
+def _prepare(plan: _Plan, problem: Problem, seed: int) -> tuple[nn.Module, Data, Data, TrainConfig]:
+    """A training's network, its data on the device, and its configuration."""
+    seeds = unit_seeds(seed)
+    train_data = problem.sample(plan.num_train, seeds.train_data, device=plan.device)
+    test_data = problem.sample(plan.num_test, seeds.test_data, device=plan.device)
+    return plan.build(seeds.initialisation), train_data, test_data, dataclasses.replace(plan.config, seed=seeds.order)
+
+
+def _row(plan: _Plan, result: TrainResult | None, network: nn.Module, test_data: Data) -> Row:
+    """What a training came to; None for a number where it diverged."""
+    series = ["train_accuracy", "test_accuracy", "train_loss", "test_loss"]
+    row: Row = dict.fromkeys([*series, "steps", *(f"test_accuracy_{view}" for view in plan.views)])
+    if result is not None:
+        row |= {name: getattr(result, name) for name in series}
+        if plan.loss_level is not None:
+            row["steps"] = result.steps_to_loss(plan.loss_level, _LOSS_WINDOW)
+        for view, change in plan.views.items():
+            row[f"test_accuracy_{view}"] = evaluate(network, (change(test_data[0]), test_data[1])).accuracy
+    return row
 
 
 def _has_batch_norm(network: nn.Module) -> bool:
@@ -380,8 +403,8 @@ class _Seeded:
             return self.build()
 
 
-def _check_architecture(plan: _Plan, problem: Problem) -> str:
-    """Check that networks fit the data; a digest of the one that seed 0 initialises."""
+def _check_architecture(plan: _Plan, problem: Problem, networks_at_once: int | None) -> tuple[str, int]:
+    """Check that networks fit the data; a digest of the one that seed 0 initialises, and how many to train at once."""
     network = plan.build(unit_seeds(0).initialisation)
     if not isinstance(network, nn.Module):
         raise TypeError(f"the architecture returned {type(network).__name__}; expected a torch.nn.Module")
@@ -399,7 +422,22 @@ def _check_architecture(plan: _Plan, problem: Problem) -> str:
         raise ValueError(f"the network does not accept images of shape {tuple(x.shape[1:])}: {error}") from error
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         raise ValueError(f"the network returned {tuple(outputs.shape)} for 2 images; expected (2, classes)")
-    return digest.hexdigest()
+    return digest.hexdigest(), _at_once(plan, network, x, networks_at_once)
+
+
+def _at_once(plan: _Plan, network: nn.Module, x: Tensor, networks_at_once: int | None) -> int:
+    if networks_at_once is None:
+        suited = plan.device.type == "cuda" and not plan.autocast and can_train_together(network, x)
+        return _NETWORKS_AT_ONCE if suited else 1
+    number = positive_int("networks_at_once", networks_at_once)
+    if number > 1 and plan.autocast:
+        raise ValueError(f"got networks_at_once={number} with autocast=True; expected one of them")
+    if number > 1 and not can_train_together(network, x):
+        raise ValueError(
+            f"got networks_at_once={number} for networks that cannot be trained at once (batch normalisation, dropout, "
+            "or operations that torch.func.vmap does not know); expected 1, or None"
+        )
+    return number
 
 
 def _fingerprint(problem: Any) -> str:

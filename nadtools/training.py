@@ -25,9 +25,9 @@ __all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
 Data = tuple[Tensor, Tensor]
 Schedule = Literal["linear", "triangular", "constant"]
 
-_SHUFFLE, _DROPOUT = 0, 1  # random streams of one training
-_EVALUATION_BATCH = 1024
-_DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+SHUFFLE, DROPOUT = 0, 1  # random streams of one training
+EVALUATION_BATCH = 1024
+DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,11 +210,11 @@ def train(
     config = config or TrainConfig()
     if evaluate_every < 0:
         raise ValueError(f"got evaluate_every={evaluate_every}; expected 0 or a positive int")
-    _check_data("train_data", train_data)
+    check_data("train_data", train_data)
     resolved = train_data[0].device if device is None else resolve_device(device)
     if autocast and resolved.type != "cuda":
         raise ValueError(f"got autocast=True on {str(resolved)!r}; expected a CUDA device, or autocast=False")
-    _check_classes(network.to(resolved), train_data, test_data, resolved)
+    check_classes(network.to(resolved), train_data, test_data, resolved)
     x, y = (tensor.to(resolved) for tensor in train_data)
     test = (test_data[0].to(resolved), test_data[1].to(resolved))
     if _has_convolutions(network):
@@ -228,7 +228,7 @@ def train(
     optimizer = torch.optim.SGD(
         parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
     )
-    order_generator = generator(resolved, config.seed, _SHUFFLE)
+    order_generator = generator(resolved, config.seed, SHUFFLE)
     num_samples = len(x)
     num_batches = -(-num_samples // config.batch_size)
     step_losses = torch.empty(config.epochs * num_batches, device=resolved)
@@ -302,21 +302,21 @@ def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | Non
     device : str, torch.device or None
         None means the device of the images.
     """
-    _check_data("data", data)
+    check_data("data", data)
     x, y = data
     resolved = x.device if device is None else resolve_device(device)
     network.to(resolved).eval()
     loss = torch.zeros((), dtype=torch.float64, device=resolved)
     correct = torch.zeros((), dtype=torch.int64, device=resolved)
     with torch.inference_mode():
-        for images, targets in zip(x.split(_EVALUATION_BATCH), y.split(_EVALUATION_BATCH), strict=True):
+        for images, targets in zip(x.split(EVALUATION_BATCH), y.split(EVALUATION_BATCH), strict=True):
             outputs, targets = network(images.to(resolved)), targets.to(resolved)
             loss += functional.cross_entropy(outputs, targets, reduction="sum")
             correct += (outputs.argmax(1) == targets).sum()
     return Evaluation(float(loss) / len(x), int(correct) / len(x))
 
 
-def _check_data(name: str, data: Any) -> None:
+def check_data(name: str, data: Any) -> None:
     if not (isinstance(data, tuple | list) and len(data) == 2 and all(isinstance(part, Tensor) for part in data)):
         raise TypeError(f"got {name} of type {type(data).__name__}; expected a pair of tensors (x, y)")
     x, y = data
@@ -328,9 +328,9 @@ def _check_data(name: str, data: Any) -> None:
         raise ValueError(f"got x {tuple(x.shape)} and y {tuple(y.shape)} in {name}; expected (n, ...) and (n,), n >= 1")
 
 
-def _check_classes(network: nn.Module, train_data: Data, test_data: Data, device: torch.device) -> None:
+def check_classes(network: nn.Module, train_data: Data, test_data: Data, device: torch.device) -> None:
     """Compare data and network before any training."""
-    _check_data("test_data", test_data)
+    check_data("test_data", test_data)
     x, y = train_data
     if x.shape[1:] != test_data[0].shape[1:]:
         raise ValueError(
@@ -358,8 +358,8 @@ def _check_classes(network: nn.Module, train_data: Data, test_data: Data, device
 
 def _seeded_dropout(network: nn.Module, seed: int, epoch: int) -> contextlib.AbstractContextManager[None]:
     """Seed PyTorch's global generator for an epoch, for networks with dropout only: its layers draw from no other."""
-    if any(isinstance(module, _DROPOUT_LAYERS) for module in network.modules()):
-        return isolated_random_state(derive_seed(seed, _DROPOUT, epoch))
+    if any(isinstance(module, DROPOUT_LAYERS) for module in network.modules()):
+        return isolated_random_state(derive_seed(seed, DROPOUT, epoch))
     return contextlib.nullcontext()
 
 

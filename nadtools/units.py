@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import json
 import math
 import numbers
@@ -19,7 +20,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import joblib
 import numpy as np
@@ -27,9 +28,10 @@ import pandas as pd
 
 from nadtools.progress import progress_bar
 
-__all__ = ["Row", "Task", "name_units", "read_journal", "run_tasks", "run_units"]
+__all__ = ["Row", "Task", "as_finished", "name_units", "read_journal", "run_tasks", "run_units"]
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 def run_units(
@@ -151,7 +153,8 @@ def run_tasks(
         )
         with bar:
             try:
-                with contextlib.closing(_outcomes(tasks(missing), num_jobs)) as outcomes:
+                calls = (functools.partial(_finish, task) for task in tasks(missing))
+                with contextlib.closing(as_finished(calls, num_jobs)) as outcomes:
                     for indices, done in outcomes:
                         texts = [_row_text(names[index], row) for index, row in zip(indices, done, strict=True)]
                         if opened is not None:
@@ -171,48 +174,114 @@ def run_tasks(
     return _table(names, rows)
 
 
-def _outcomes(
-    tasks: Iterable[Task], num_jobs: int | None
-) -> Generator[tuple[Sequence[int], Sequence[Mapping[str, Any]]]]:
-    """Indices and rows of each task, as they are finished."""
-    _, configured_jobs = joblib.parallel.get_active_backend()
-    if num_jobs == 1 or (num_jobs is None and configured_jobs in (None, 1)):
-        for task in tasks:
-            yield task.indices, task.call()
+def _finish(task: Task) -> tuple[Sequence[int], Sequence[Mapping[str, Any]]]:
+    return task.indices, task.call()
+
+
+def as_finished(calls: Iterable[Callable[[], T]], num_jobs: int | None = None) -> Generator[T]:
+    """Do calls that do not depend on each other, and give what they return as they are finished.
+
+    Parameters
+    ----------
+    calls : iterable of callables
+        Without arguments; picklable where several processes work. They are taken when there is room for them.
+    num_jobs : int, optional
+        Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
+        ``joblib.parallel_config`` says: with ``joblib.parallel_config("dask")`` all of the cluster.
+
+    Raises
+    ------
+    Exception
+        Whatever a call raises, or what ended a process. Calls that are under way in other processes are finished and
+        given first, if these are alive; no new ones are begun.
+    """
+    backend, configured_jobs = joblib.parallel.get_active_backend()
+    jobs = num_jobs if num_jobs is not None else configured_jobs
+    # What a backend does by itself: one process for joblib's own ones, the whole cluster for Dask.
+    if (jobs if jobs is not None else backend.default_n_jobs) == 1:
+        for call in calls:
+            yield call()
         return
     failure: Exception | None = None
 
-    def until_a_failure() -> Iterator[Any]:
-        for task in tasks:
+    def until_a_failure() -> Iterator[Callable[[], T]]:
+        for call in calls:
             if failure is not None:
                 return
-            yield joblib.delayed(_attempt)(task)
+            yield call
 
-    # One task at a time, so that each is on disk as soon as it is finished.
-    parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered", batch_size=1)
-    results = parallel(until_a_failure())
-    try:
-        for indices, outcome in results:
-            if isinstance(outcome, Exception):
-                failure = failure or outcome
+    by_dask = hasattr(backend, "client")
+    outcomes = _by_dask(until_a_failure(), backend) if by_dask else _by_joblib(until_a_failure(), num_jobs)
+    with contextlib.closing(outcomes):
+        for outcome in outcomes:
+            if isinstance(outcome, _Failure):
+                failure = failure or outcome.error
             else:
-                yield indices, outcome
+                yield outcome
+    if failure is not None:
+        raise failure
+
+
+class _Failure(NamedTuple):
+    """An error on its way back: raised in another process, it would end the calls beside it."""
+
+    error: Exception
+
+
+def _attempt(call: Callable[[], T]) -> T | _Failure:
+    try:
+        return call()
+    except Exception as error:
+        error.add_note(f"In the process that did the work:\n{traceback.format_exc()}")
+        return _Failure(error)
+
+
+def _by_joblib(calls: Iterable[Callable[[], T]], num_jobs: int | None) -> Generator[T | _Failure]:
+    # One call at a time, so that each is handed back as soon as it is finished.
+    parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered", batch_size=1)
+    results = parallel(joblib.delayed(_attempt)(call) for call in calls)
+    try:
+        yield from results
     finally:
         with warnings.catch_warnings():
             # joblib warns of what is given up when a run ends early; the error that ended it says more.
             warnings.filterwarnings("ignore", message=".*adjusting the input task iterator", category=UserWarning)
             results.close()
-    if failure is not None:
-        raise failure
 
 
-def _attempt(task: Task) -> tuple[Sequence[int], Sequence[Mapping[str, Any]] | Exception]:
-    """Do a task in another process. An error is handed back: raised there, it would end the tasks beside it."""
+def _by_dask(calls: Iterable[Callable[[], T]], backend: Any) -> Generator[T | _Failure]:
+    """By Dask itself: joblib (1.6) waits without end for what Dask has given up, as when a call kills its workers."""
+    from distributed import as_completed
+    from distributed.protocol.pickle import dumps
+
+    client, waiting = backend.client, iter(calls)
+    backend.effective_n_jobs(-1)  # raises if there are no workers, and none come soon
+    under_way = as_completed([], loop=client.loop)
+
+    def hand_out() -> None:
+        # As joblib does: for each thread of the cluster, one call to do and one to go on with.
+        room = max(2, 2 * sum(client.ncores().values())) - under_way.count()
+        for call in itertools.islice(waiting, max(room, 0)):
+            # Pickled here: of a task that it cannot unpickle a worker dies. This makes it an error like others.
+            under_way.add(client.submit(_attempt_pickled, dumps(call), pure=False))
+
     try:
-        return task.indices, task.call()
-    except Exception as error:
-        error.add_note(f"In the process that did the work:\n{traceback.format_exc()}")
-        return task.indices, error
+        hand_out()
+        for future in under_way:
+            try:
+                outcome = future.result()
+            except Exception as error:
+                outcome = _Failure(error)
+            yield outcome
+            hand_out()
+    finally:
+        under_way.clear()
+
+
+def _attempt_pickled(call: bytes) -> Any:
+    from distributed.protocol.pickle import loads
+
+    return _attempt(lambda: loads(call)())
 
 
 def _one_row(function: Callable[[dict[str, Any]], Mapping[str, Any]], unit: Any) -> list[Mapping[str, Any]]:

@@ -73,6 +73,29 @@ def test_random_directions_are_unit_vectors_and_uniform():
     assert torch.equal(nt.random_direction((3, 4, 4), 1), nt.random_direction((3, 4, 4), 1))
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 4), (2, 3, 4)])
+def test_a_random_basis_is_orthonormal(shape):
+    basis = nt.random_basis(shape, 5, dtype=torch.float64)
+    rows = basis.flatten(1)
+    assert basis.shape == (math.prod(shape), *shape)
+    torch.testing.assert_close(rows @ rows.T, torch.eye(len(rows), dtype=torch.float64), rtol=0, atol=1e-13)
+    assert torch.equal(basis.float(), nt.random_basis(shape, 5))
+    if shape != (1, 1):
+        assert not torch.equal(basis.float(), nt.random_basis(shape, 6))
+
+
+def test_random_bases_are_uniform():
+    sample = torch.stack([nt.random_basis((2, 2), seed, dtype=torch.float64).flatten(1) for seed in range(1500)])
+    # Of a uniform orthogonal matrix of size 4 the entries have the mean 0 and the second moment 1/4, the diagonal too:
+    # a QR decomposition whose signs are left as they come has a negative one. The error of a mean is 0.5/sqrt(1500).
+    assert float(sample.mean(0).abs().max()) < 5 * 0.5 / 1500**0.5
+    assert float((sample.square().mean(0) - 1 / 4).abs().max()) < 5 * 0.25 / 1500**0.5
+    # A product of two entries in one row has the mean 0, and the trace the variance 1.
+    assert float((sample[:, 0, 0] * sample[:, 0, 1]).mean().abs()) < 5 * 0.25 / 1500**0.5
+    traces = sample.diagonal(dim1=1, dim2=2).sum(1)
+    assert float(traces.square().mean()) == pytest.approx(1, abs=5 * 2**0.5 / 1500**0.5)
+
+
 def test_as_direction_survives_extreme_scales():
     for scale in (1e-30, 1.0, 1e30):
         torch.testing.assert_close(as_direction(torch.tensor([[3.0, 4.0]]) * scale), torch.tensor([[0.6, 0.8]]))
@@ -94,6 +117,8 @@ def test_as_direction_survives_extreme_scales():
         (lambda: nt.fourier_atom((32, 32), (1, 0), math.nan), ValueError, "finite"),
         (lambda: nt.random_direction("ab"), TypeError, "tuple of ints"),
         (lambda: nt.random_direction((4, 4), -1), ValueError, "seed=-1"),
+        (lambda: nt.random_basis((4, 4), -1), ValueError, "seed=-1"),
+        (lambda: nt.random_basis((4,)), ValueError, "2 or 3 positive sizes"),
     ],
 )
 def test_bad_input(call, error, message):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -121,6 +122,60 @@ def test_evaluation_can_be_left_to_the_end():
     assert result.history.test_accuracy.isna().all() and result.test_accuracy > 0.5
 
 
+def test_the_loss_of_every_step_is_that_of_the_batch_before_the_step():
+    x, y = data(10)
+    config = nt.TrainConfig(epochs=2, max_lr=0.1, batch_size=4, clip_norm=None)
+    network, reference = logreg(), logreg()
+    result = nt.train(network, (x, y), (x, y), config, progress=False)
+    order = nt.device.generator(torch.device("cpu"), 0, 0)
+    losses = []
+    for epoch in range(2):
+        for number, batch in enumerate(torch.randperm(10, generator=order).split(4)):
+            loss = nn.functional.cross_entropy(reference(x[batch]), y[batch])
+            losses.append(float(loss.detach()))
+            gradients = torch.autograd.grad(loss, list(reference.parameters()))
+            with torch.no_grad():
+                for p, gradient in zip(reference.parameters(), gradients, strict=True):
+                    p -= config.learning_rate(3 * epoch + number, 6) * gradient
+    assert result.step_losses.tolist() == pytest.approx(losses, rel=1e-5) and result.step_losses.device.type == "cpu"
+    mean = sum(loss * n for loss, n in zip(losses[3:], (4, 4, 2), strict=True)) / 10
+    assert result.history.train_loss[1] == pytest.approx(mean, rel=1e-5)
+
+
+def test_a_training_that_is_stopped_has_the_losses_of_the_steps_it_took():
+    result = nt.train(
+        logreg(), data(), data(), nt.TrainConfig(epochs=9, batch_size=100), progress=False, callback=lambda _: True
+    )
+    assert result.step_losses.shape == (4,) and bool(torch.isfinite(result.step_losses).all())
+
+
+def test_steps_to_a_loss():
+    def steps(losses: list[float], level: float, window: int) -> int | None:
+        result = nt.TrainResult(1.0, 1.0, 0.0, 0.0, pd.DataFrame(), False, torch.tensor(losses))
+        return result.steps_to_loss(level, window)
+
+    noisy = [5.0, 1.0, 5.0, 2.0, 2.0, 1.0, 9.0]
+    assert [steps(noisy, level, 1) for level in (5.0, 1.5, 0.5)] == [1, 2, None]
+    # Means of two steps: 3, 3, 3.5, 2, 1.5, 5.
+    assert [steps(noisy, level, 2) for level in (3.0, 2.0, 1.9, 1.4)] == [2, 5, 6, None]
+    assert steps(noisy, 4.0, 7) == 7 and steps(noisy, 9.0, 8) is None and steps([], 1.0, 1) is None
+    for level, window, message in ((0.0, 1, "level=0.0"), (math.nan, 1, "level=nan"), (1.0, 0, "window=0")):
+        with pytest.raises(ValueError, match=message):
+            steps(noisy, level, window)
+
+
+def test_dropout_depends_on_the_seed_alone():
+    def loss(seed: int, drawn: int) -> float:
+        network = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), logreg()[1])
+        with torch.random.fork_rng():
+            torch.rand(drawn)
+            config = nt.TrainConfig(epochs=2, seed=seed)
+            return nt.train(network, data(), data(), config, progress=False).train_loss
+
+    # That the global state is left alone is asserted for every test.
+    assert loss(0, 0) == loss(0, 3) != loss(1, 0)
+
+
 def test_evaluate_agrees_with_a_plain_computation_in_evaluation_mode():
     network, (x, y) = nn.Sequential(nn.Flatten(), nn.Dropout(0.9), logreg()[1]), data(3000)
     measured = nt.evaluate(network, (x, y))
@@ -189,6 +244,7 @@ X, Y = data(4)
         ),
         (lambda: nt.train(logreg().requires_grad_(False), (X, Y), (X, Y)), ValueError, "no parameters to train"),
         (lambda: nt.train(logreg(), (X, Y), (X, Y), device="cuda:99"), ValueError, "CUDA devices here"),
+        (lambda: nt.train(logreg(), (X, Y), (X, Y), autocast=True), ValueError, "autocast=True on 'cpu'"),
     ],
 )
 def test_bad_input(call, error, message):

@@ -167,30 +167,78 @@ def test_a_process_that_dies_takes_nothing_with_it(tmp_path):
     assert run(journal=journal).equals(run())
 
 
-def test_a_dask_worker_that_is_killed_is_replaced(tmp_path):
+@pytest.fixture(scope="module")
+def cluster():
     distributed = pytest.importorskip("distributed")
-    journal, killed = tmp_path / "j.sqlite", []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # dask's own remarks on ports and clean-up
-        with (
-            distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
-            distributed.Client(cluster) as client,
-            joblib.parallel_config("dask"),
-        ):
+        with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
+            yield cluster
 
-            def kill():
-                while not journal.exists() or not finished(journal):
-                    time.sleep(0.05)
-                worker = sorted(client.scheduler_info()["workers"])[0]
-                (process,) = client.run(os.getpid, workers=[worker]).values()
-                os.kill(process, signal.SIGKILL)
-                killed.append(process)
 
-            killer = threading.Thread(target=kill)
-            killer.start()
-            table = run(slowly, journal=journal)
-            killer.join()
-    assert len(killed) == 1 and table.equals(run())
+@pytest.fixture
+def client(cluster):
+    import distributed
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with distributed.Client(cluster) as client, joblib.parallel_config("dask"):
+            yield client
+
+
+def where(unit):
+    time.sleep(0.2)
+    return square(unit) | {"where": os.getpid()}
+
+
+def test_a_dask_worker_that_is_killed_is_replaced(tmp_path, client):
+    journal = tmp_path / "j.sqlite"
+    doomed, _ = client.run(os.getpid).values()
+
+    def kill():
+        while not journal.exists() or not finished(journal):
+            time.sleep(0.05)
+        os.kill(doomed, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    table = run(where, journal=journal)
+    killer.join()
+    assert table.drop(columns="where").equals(run(num_jobs=1))
+    # What the killed worker had begun, another did; and nothing was done in this process.
+    assert (table["where"] == doomed).sum() < 4 and os.getpid() not in set(table["where"])
+
+
+def test_an_error_on_a_cluster_is_raised_when_those_beside_it_are_finished(tmp_path, client):
+    journal = tmp_path / "j.sqlite"
+    with pytest.raises(LookupError, match="the first unit") as caught:
+        run(failing, journal=journal)
+    assert "in failing" in caught.value.__notes__[0] and 1 <= finished(journal) < 8
+
+
+class Unreadable:
+    def __reduce__(self):
+        return ord, ("no character",)  # fails where it is unpickled
+
+    def __call__(self, unit):
+        return unit
+
+
+def test_what_workers_cannot_unpickle_is_an_error(client):
+    with pytest.raises(TypeError, match="expected a character"):
+        run(Unreadable())
+
+
+def test_a_unit_that_kills_its_workers_ends_the_run(tmp_path, client, cluster):
+    """Dask gives it up after some attempts; here after the first."""
+    journal = tmp_path / "j.sqlite"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster.scheduler, "allowed_failures", 0)
+        with pytest.raises(Exception, match="all those workers died") as caught:
+            run(dying, journal=journal)
+    assert type(caught.value).__name__ == "KilledWorker" and "the same call goes on" in caught.value.__notes__[-1]
+    assert 3 <= finished(journal) < 8
+    assert run(journal=journal, num_jobs=1).equals(run(num_jobs=1))
 
 
 def test_kill_minus_nine_and_again(tmp_path):

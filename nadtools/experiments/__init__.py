@@ -6,8 +6,9 @@ An experiment states the parameters of a run before anything is computed. They a
 
 from __future__ import annotations
 
-from nadtools.experiments import atlas, trainings
+from nadtools.experiments import atlas, images, trainings
 from nadtools.experiments.atlas import load_atlas
+from nadtools.experiments.images import load_largest
 from nadtools.experiments.runner import (
     EXPERIMENTS,
     Experiment,
@@ -31,6 +32,7 @@ __all__ = [
     "Session",
     "load",
     "load_atlas",
+    "load_largest",
     "load_table",
     "read_record",
     "result_path",
@@ -39,4 +41,4 @@ __all__ = [
     "stale",
 ]
 
-EXPERIMENTS.update({experiment.name: experiment for experiment in (*atlas.EXPERIMENTS, *trainings.EXPERIMENTS)})
+EXPERIMENTS.update({one.name: one for one in (*atlas.EXPERIMENTS, *trainings.EXPERIMENTS, *images.EXPERIMENTS)})

@@ -118,9 +118,16 @@ class FlippingExplorer(_ImageExplorer):
     def __init__(self, images: Images, nads: NADs, seed: int) -> None:
         shape = images.image_shape[1:]
         seed = check_seed(seed)
-        self._bases = {"NADs": nads, "Fourier atoms": fourier_basis(shape), "random": random_basis(shape, seed)}
+        self._bases: dict[str, NADs | Tensor] = {
+            "NADs": nads,
+            "Fourier atoms": fourier_basis(shape),
+            "random": random_basis(shape, seed),
+        }
         stream = generator(torch.device("cpu"), seed)
-        self._orders = {"reversed": None, "permuted": torch.randperm(len(nads.vectors), generator=stream)}
+        self._orders: dict[str, Tensor | None] = {
+            "reversed": None,
+            "permuted": torch.randperm(len(nads.vectors), generator=stream),
+        }
         self.basis = ipywidgets.Dropdown(options=list(self._bases), description="basis", **LABELS)
         self.order = ipywidgets.Dropdown(options=list(self._orders), description="order", **LABELS)
         super().__init__(images, nads, (self.basis, self.order))

@@ -1,0 +1,132 @@
+"""Figures of images, and of accuracies over the NADs."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from nadtools.figures import plot_arms, plot_images, plot_index_map, plot_over_indices, plot_poisoning
+
+
+def decoded(source):
+    """The pixels of a picture in a page's address, in [0, 1]."""
+    kind, _, content = source.partition(",")
+    assert kind == "data:image/png;base64"
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(content)))) / 255
+
+
+def random_images(*shape, seed=0):
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_images_are_drawn_as_they_are_and_a_dropdown_changes_all_panels():
+    images = random_images(4, 3, 5, 6)
+    choices = {"one": {"a": images[0], "b": images[1]}, "two": {"a": images[2], "b": images[3]}}
+    figure = plot_images(choices, "Title")
+    for trace, image in zip(figure.data, images[:2], strict=True):
+        np.testing.assert_allclose(decoded(trace.source), image.movedim(0, 2), atol=0.5 / 255 + 1e-6)
+    change, traces = figure.layout.updatemenus[0].buttons[1].args
+    assert list(traces) == [0, 1]
+    for source, image in zip(change["source"], images[2:], strict=True):
+        np.testing.assert_allclose(decoded(source), image.movedim(0, 2), atol=0.5 / 255 + 1e-6)
+    assert "one, two" in figure.layout.meta["alt"]
+
+
+def test_images_with_other_values_are_stretched_around_grey():
+    image = torch.randn(1, 30, 30, generator=torch.Generator().manual_seed(1)) * 7 + 50
+    figure = plot_images({"": {"one panel": image, "flat": torch.full((4, 4), -1.0)}})
+    pixels = decoded(figure.data[0].source)
+    assert not figure.layout.updatemenus
+    assert pixels.mean() == pytest.approx(0.5, abs=0.01)
+    assert pixels.std() == pytest.approx(1 / 6, abs=0.01)  # three deviations reach the end of the range
+    assert np.ptp(pixels, axis=2).max() == 0, "one channel is grey"
+    assert (decoded(figure.data[1].source) == 128 / 255).all()
+
+
+def test_sliders_of_poisoning_show_the_right_part_of_the_sheet():
+    before, after = random_images(2, 3, 4, 5), random_images(2, 3, 2, 3, 4, 5, seed=1)
+    figure = plot_poisoning(before, after, ["cat", "dog"], [0, 10, 1000], [0.05, 2.0], first=(2, 0))
+    by_index, by_epsilon = figure.layout.sliders
+    (change, _) = figure.layout.updatemenus[0].buttons[1].args
+    sheet, difference = decoded(change["source"][1]), decoded(change["source"][2])
+    for number, step in enumerate(by_index.steps):
+        for height, other in enumerate(by_epsilon.steps):
+            across, down = step.args[0], other.args[0]
+            assert across["xaxis2.range"] == across["xaxis3.range"] and down["yaxis2.range"] == down["yaxis3.range"]
+            left, right = (round(edge + 0.5) for edge in across["xaxis2.range"])
+            bottom, top = (round(edge + 0.5) for edge in down["yaxis2.range"])  # rows grow downwards
+            seen = sheet[top:bottom, left:right]
+            np.testing.assert_allclose(seen, after[1, number, height].movedim(0, 2), atol=0.5 / 255 + 1e-6)
+            expected = (after[1, number, height] - before[1]).movedim(0, 2)
+            magnified = 0.5 + expected / (2 * expected.abs().max())
+            np.testing.assert_allclose(difference[top:bottom, left:right], magnified, atol=0.5 / 255 + 1e-6)
+    assert by_index.active == 2 and list(figure.layout.xaxis2.range) == by_index.steps[2].args[0]["xaxis2.range"]
+    assert [step.label for step in by_epsilon.steps] == ["0.05", "2"]
+    np.testing.assert_allclose(decoded(figure.data[0].source), before[0].movedim(0, 2), atol=0.5 / 255 + 1e-6)
+
+
+def test_curves_over_indices_begin_with_index_zero():
+    curves = {"LeNet": {"clean": ([0, 9, 1019, 1023], [0.1, 0.2, 0.3, 0.4]), "reference": ([0, 1023], [0.5, 0.5])}}
+    figure = plot_over_indices(curves, "accuracy", "Title", choose="dropdown", dashed=("reference",))
+    clean, reference = figure.data
+    assert list(clean.x) == [1, 10, 1020, 1024] and list(clean.customdata) == [0, 9, 1019, 1023]
+    assert clean.mode == "lines+markers" and reference.mode == "lines"
+    assert figure.layout.xaxis.type == "log"
+    assert list(figure.layout.xaxis.ticktext) == ["1023", "9", "0"], "labels must not overlap"
+    assert list(figure.layout.xaxis.tickvals) == [1024, 10, 1]
+    assert "customdata" in clean.hovertemplate
+
+
+def test_index_maps_show_one_at_a_time():
+    grid = np.arange(6).reshape(2, 3) / 10
+    figure = plot_index_map({"clean": grid, "carrier": 1 - grid}, [0, 10, 100], [0.05, 6.0], "Map")
+    assert [trace.visible for trace in figure.data] == [True, False]
+    np.testing.assert_array_equal(figure.data[0].z, grid)
+    assert list(figure.data[0].x) == ["0", "10", "100"] and list(figure.data[0].y) == ["0.05", "6"]
+    assert figure.layout.updatemenus[0].buttons[1].args[0]["visible"] == [False, True]
+    assert "clean from 0% to 50%" in figure.layout.meta["alt"]
+    assert not plot_index_map({"clean": grid}, [0, 10, 100], [0.05, 6.0]).layout.updatemenus
+
+
+def test_arms_are_means_with_ranges_and_training_accuracies():
+    accuracies = {
+        "MLP": {"original": ([0.5, 0.6], [0.9, 1.0]), "flipped": ([0.4, 0.5], [1.0, 1.0])},
+        "LeNet": {"original": ([0.7], [0.8])},
+    }
+    figure = plot_arms(accuracies, "Title", chance=0.1)
+    bars, circles = figure.data[0], figure.data[1]
+    assert list(bars.x) == ["MLP", "LeNet"] and list(figure.data[2].x) == ["MLP"]
+    np.testing.assert_allclose(bars.y, [0.55, 0.7])
+    np.testing.assert_allclose(circles.y, [0.95, 0.8])
+    np.testing.assert_allclose(bars.error_y.array, [0.05, 0.0], atol=1e-12)
+    assert figure.layout.shapes[0].y0 == 0.1
+    assert "LeNet: original 70%" in figure.layout.meta["alt"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: plot_images({}), ValueError, "empty"),
+        (lambda: plot_images({"a": {"b": torch.zeros(2, 4, 4)}}), ValueError, "1 or 3 channels"),
+        (lambda: plot_images({"a": {"b": torch.full((4, 4), torch.nan)}}), ValueError, "NaN"),
+        (
+            lambda: plot_images({"a": {"b": torch.zeros(4, 4)}, "c": {"d": torch.zeros(4, 4)}}),
+            ValueError,
+            "those of the first",
+        ),
+        (
+            lambda: plot_poisoning(torch.zeros(1, 3, 4, 4), torch.zeros(1, 2, 1, 3, 4, 4), ["a"], [0], [1.0]),
+            ValueError,
+            r"expected \(images, channels",
+        ),
+        (lambda: plot_over_indices({"a": ([1], [1, 2])}, "y"), ValueError, "expected 1"),
+        (lambda: plot_index_map({"a": torch.zeros(2, 3)}, [0, 1], [0.1, 0.2, 0.3]), ValueError, r"expected \(3, 2\)"),
+        (lambda: plot_arms({"a": {"b": ([0.1], [0.1, 0.2])}}), ValueError, "expected 1"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
