@@ -90,6 +90,10 @@ def _list(results_dir: str | None) -> int:
     return 0
 
 
+def _literal(text: str) -> str:
+    return text.replace("%", "%%")  # argparse formats its help with the % operator
+
+
 def _option(selector: str) -> str:
     return "--" + selector.replace("_", "-")
 
@@ -109,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="carry out an experiment, or go on with an interrupted one")
     names = run.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for experiment in experiments.EXPERIMENTS.values():
-        one = names.add_parser(experiment.name, parents=[results], help=experiment.summary)
+        one = names.add_parser(experiment.name, parents=[results], help=_literal(experiment.summary))
         for selector, known in experiment.selectors.items():
             one.add_argument(_option(selector), choices=known, required=True)
         one.add_argument("--scale", choices=get_args(experiments.Scale), default="laptop")

@@ -110,6 +110,16 @@ def test_list_names_experiments_and_the_state_of_results(uninterrupted, capsys, 
     assert "is damaged" in lines["damaged.npz"]
 
 
+@pytest.mark.parametrize(
+    "command", [[], ["list"], ["run"], *(["run", name] for name in experiments.EXPERIMENTS)], ids=" ".join
+)
+def test_every_command_has_help(capsys, command):
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, "--help"])
+    assert stopped.value.code == 0
+    assert "usage: python -m nadtools" in capsys.readouterr().out
+
+
 def test_list_of_an_empty_folder(capsys, tmp_path):
     assert main(["list", "--results", str(tmp_path / "none")]) == 0
     assert "No results in" in capsys.readouterr().out

@@ -30,6 +30,7 @@ from nadtools.rendering import SEQUENTIAL
 __all__ = ["plot_arms", "plot_images", "plot_index_map", "plot_over_indices", "plot_poisoning"]
 
 _FEW_POINTS = 50  # each of which is marked
+_ROUND = (0, *(first * 10**power for power in range(5) for first in (1, 2, 5)))
 
 
 def plot_images(
@@ -214,6 +215,8 @@ def plot_over_indices(
         trace.hovertemplate = trace.hovertemplate.replace("%{x}", "%{customdata}")
         if trace.mode == "lines" and not trace.line.dash and len(x) <= _FEW_POINTS:
             trace.update(mode="lines+markers", marker={"size": 7})
+    if len(indices) > _FEW_POINTS:
+        indices = {tick for tick in _ROUND if min(indices) <= tick <= max(indices)}
     ticks: list[int] = []
     for index in sorted(indices, reverse=True):  # the last one has a label, and the others where there is room
         if not ticks or (ticks[-1] + 1) / (index + 1) > 1.7:
