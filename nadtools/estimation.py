@@ -39,6 +39,7 @@ from nadtools.nads import NADs
 from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
 from nadtools.progress import progress_bar
 from nadtools.symmetries import SymmetryGroup, apply_symmetry, check_group, symmetries_of
+from nadtools.units import as_finished, in_this_process
 
 __all__ = ["Architecture", "Estimator", "EvaluationPoint", "estimate_nads"]
 
@@ -378,15 +379,14 @@ def _contributions(
     plan: _Plan, indices: Sequence[int], num_jobs: int | None
 ) -> Iterator[tuple[Sequence[int], Callable[[GradientMoments], None]]]:
     """Some networks at a time, and a function that adds them to moments."""
-    _, configured_jobs = joblib.parallel.get_active_backend()
-    if num_jobs == 1 or (num_jobs is None and configured_jobs in (None, 1)):
+    if in_this_process(num_jobs):
         for index in indices:
             yield [index], functools.partial(GradientMoments.add, index=index, jacobian=_jacobian(plan, index))
         return
     chunk = max(1, -(-len(indices) // (8 * joblib.effective_n_jobs(num_jobs))))
     chunks = [indices[start : start + chunk] for start in range(0, len(indices), chunk)]
-    parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered")
-    for finished, state in parallel(joblib.delayed(_moments_of)(plan, chunk) for chunk in chunks):
+    calls = (functools.partial(_moments_of, plan, chunk) for chunk in chunks)
+    for finished, state in as_finished(calls, num_jobs):
         part = plan.moments()
         part.restore(state)
         yield finished, functools.partial(GradientMoments.merge, other=part)

@@ -28,7 +28,7 @@ import pandas as pd
 
 from nadtools.progress import progress_bar
 
-__all__ = ["Row", "Task", "as_finished", "name_units", "read_journal", "run_tasks", "run_units"]
+__all__ = ["Row", "Task", "as_finished", "in_this_process", "name_units", "read_journal", "run_tasks", "run_units"]
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -195,10 +195,8 @@ def as_finished(calls: Iterable[Callable[[], T]], num_jobs: int | None = None) -
         Whatever a call raises, or what ended a process. Calls that are under way in other processes are finished and
         given first, if these are alive; no new ones are begun.
     """
-    backend, configured_jobs = joblib.parallel.get_active_backend()
-    jobs = num_jobs if num_jobs is not None else configured_jobs
-    # What a backend does by itself: one process for joblib's own ones, the whole cluster for Dask.
-    if (jobs if jobs is not None else backend.default_n_jobs) == 1:
+    backend, _ = joblib.parallel.get_active_backend()
+    if in_this_process(num_jobs):
         for call in calls:
             yield call()
         return
@@ -220,6 +218,20 @@ def as_finished(calls: Iterable[Callable[[], T]], num_jobs: int | None = None) -
                 yield outcome
     if failure is not None:
         raise failure
+
+
+def in_this_process(num_jobs: int | None = None) -> bool:
+    """Whether :func:`as_finished` does its calls one after the other in the calling process.
+
+    Parameters
+    ----------
+    num_jobs : int, optional
+        As for :func:`as_finished`.
+    """
+    backend, configured_jobs = joblib.parallel.get_active_backend()
+    jobs = num_jobs if num_jobs is not None else configured_jobs
+    # What a backend does by itself: one process for joblib's own ones, the whole cluster for Dask.
+    return (jobs if jobs is not None else backend.default_n_jobs) == 1
 
 
 class _Failure(NamedTuple):

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -272,9 +273,19 @@ def test_processes_give_the_same_result(num_jobs):
     torch.testing.assert_close(several.eigenvalue_stderr[:5], one.eigenvalue_stderr[:5], rtol=1e-3, atol=1e-12)
 
 
-def test_a_dask_cluster_gives_the_same_result():
+class Witness(Network):
+    """Leaves a file with the number of the process that draws it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        Path(os.environ["NADTOOLS_TEST_WITNESSES"], str(os.getpid())).touch()
+
+
+def test_a_dask_cluster_does_the_work_with_the_same_result(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     import joblib
+
+    monkeypatch.setenv("NADTOOLS_TEST_WITNESSES", str(tmp_path))  # the workers inherit it
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # dask's own remarks on ports and clean-up
@@ -283,8 +294,9 @@ def test_a_dask_cluster_gives_the_same_result():
             distributed.Client(cluster),
             joblib.parallel_config("dask"),
         ):
-            spread = estimate(Network, 7)
+            spread = estimate(Witness, 7)
     torch.testing.assert_close(spread.covariance(), estimate(Network, 7).covariance(), rtol=1e-5, atol=1e-12)
+    assert len({int(path.name) for path in tmp_path.iterdir()} - {os.getpid()}) == 2
 
 
 def test_a_checkpoint_is_taken_up_and_one_of_another_computation_is_refused(tmp_path):
