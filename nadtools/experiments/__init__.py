@@ -6,9 +6,10 @@ An experiment states the parameters of a run before anything is computed. They a
 
 from __future__ import annotations
 
-from nadtools.experiments import atlas, images, trainings
+from nadtools.experiments import atlas, images, pairs, trainings
 from nadtools.experiments.atlas import load_atlas
 from nadtools.experiments.images import load_largest
+from nadtools.experiments.pairs import load_pairs, load_transition
 from nadtools.experiments.runner import (
     EXPERIMENTS,
     Experiment,
@@ -33,7 +34,9 @@ __all__ = [
     "load",
     "load_atlas",
     "load_largest",
+    "load_pairs",
     "load_table",
+    "load_transition",
     "read_record",
     "result_path",
     "results_folder",
@@ -41,4 +44,5 @@ __all__ = [
     "stale",
 ]
 
-EXPERIMENTS.update({one.name: one for one in (*atlas.EXPERIMENTS, *trainings.EXPERIMENTS, *images.EXPERIMENTS)})
+_ALL = (*atlas.EXPERIMENTS, *trainings.EXPERIMENTS, *images.EXPERIMENTS, *pairs.EXPERIMENTS)
+EXPERIMENTS.update({one.name: one for one in _ALL})
