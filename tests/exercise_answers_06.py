@@ -15,7 +15,7 @@ def separable(s, t, a, b):
     return not (inside(b, s) and inside(a, t))
 
 
-SOLUTIONS = {"06-1": put, "06-2": separable, "06-3": 17}
+SOLUTIONS = {"06-1": put, "06-3": separable, "06-2": 17}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("06-1", lambda x, u, value: x + value * u, "adds the value"),
@@ -27,17 +27,17 @@ WRONG = [
     ("06-1", lambda x, u, value: torch.zeros_like(x), "Hint"),
     ("06-1", lambda x, u, value: x @ u, "shape"),
     ("06-1", lambda x, u, value: None, "returns nothing yet"),
-    ("06-2", lambda s, t, a, b: not inside(b, s) and not inside(a, t), "enough that one"),
-    ("06-2", lambda s, t, a, b: not (inside(0, s) and inside(0, t)), "not cross at zero"),
-    ("06-2", lambda s, t, a, b: not (inside(a, s) and inside(b, t)), "what varies there"),
-    ("06-2", lambda s, t, a, b: not separable(s, t, a, b), "opposite"),
-    ("06-2", lambda s, t, a, b: True, "Not always"),
-    ("06-2", lambda s, t, a, b: False, "Hint"),
-    ("06-2", lambda s, t, a, b: 1.0, "True or False"),
-    ("06-2", lambda s, t, a, b: ..., "returns nothing yet"),
-    ("06-3", 34, "serves two classes"),
-    ("06-3", 50, "each of the three"),
-    ("06-3", 16, "not a multiple"),
-    ("06-3", 100, "several classes"),
-    ("06-3", 6, "Hint"),
+    ("06-3", lambda s, t, a, b: not inside(b, s) and not inside(a, t), "enough that one"),
+    ("06-3", lambda s, t, a, b: not (inside(0, s) and inside(0, t)), "not cross at zero"),
+    ("06-3", lambda s, t, a, b: not (inside(a, s) and inside(b, t)), "what varies there"),
+    ("06-3", lambda s, t, a, b: not separable(s, t, a, b), "opposite"),
+    ("06-3", lambda s, t, a, b: True, "Not always"),
+    ("06-3", lambda s, t, a, b: False, "Hint"),
+    ("06-3", lambda s, t, a, b: 1.0, "True or False"),
+    ("06-3", lambda s, t, a, b: ..., "returns nothing yet"),
+    ("06-2", 34, "serves two classes"),
+    ("06-2", 50, "each of the three"),
+    ("06-2", 16, "not a multiple"),
+    ("06-2", 100, "several classes"),
+    ("06-2", 6, "Hint"),
 ]

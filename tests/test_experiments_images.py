@@ -243,6 +243,8 @@ def test_claims_of_poisoning():
     assert holds["measured"].tolist() == ["1.00", "4.0 points", "40.0 points"]
     fails = poisoning_claims(poisoned_table([0.6, 0.5, 0.7, 0.64, 0.55]))
     assert fails["verdict"].tolist() == ["does not hold"] * 3
+    constant = poisoning_claims(poisoned_table([0.1, 0.1, 0.1]))
+    assert (constant["measured"][0], constant["verdict"][0]) == ("no variation", "does not hold")
     with pytest.raises(ValueError, match="expected a result of A7"):
         poisoning_claims(poisoned_table([0.1, 0.2]))
 

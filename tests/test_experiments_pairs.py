@@ -224,6 +224,28 @@ def test_a_training_that_diverges_leaves_blanks(tmp_path, monkeypatch):
     assert np.isnan(stored["test_accuracy"]).all() and np.isnan(stored["margin"]).all()
 
 
+def test_a_training_that_stays_at_chance_is_repeated_with_half_the_learning_rate(monkeypatch):
+    rates, starts, diverging = [], [], set()
+
+    def learns_below_a_rate(network, train_data, test_data, config, **options):
+        rates.append(config.max_lr)
+        starts.append(network.output.weight.detach().clone())
+        if config.max_lr in diverging:
+            raise FloatingPointError
+        return nt.TrainResult(0.5, 0.5, 0.7, 0.69 if config.max_lr > enough else 0.01, pd.DataFrame(), False)
+
+    monkeypatch.setattr(module, "train", learns_below_a_rate)
+    data = torch.zeros(2, 2, 32, 32), torch.tensor([0, 1])
+    for enough, expected in ((0.2, [0.2]), (0.1, [0.2, 0.1]), (0, [0.2, 0.1, 0.05])):
+        rates.clear()
+        diverging.clear()
+        diverging.update([0.2] if enough == 0.1 else [])
+        network, row = module._fit(plan(repetitions=2), data, data, 0)
+        assert rates == expected and row["max_lr"] == expected[-1] and network is not None
+        assert row["train_loss"] == (0.01 if enough else 0.69)
+    assert all(torch.equal(start, starts[0]) for start in starts), "each begins with the same network"
+
+
 def test_an_interrupted_run_goes_on(folder, tmp_path, monkeypatch):
     calls = []
 

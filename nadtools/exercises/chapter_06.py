@@ -126,7 +126,7 @@ EXERCISES = (
         praise="That is right. Everything orthogonal to u is as it was.",
     ),
     Exercise(
-        id="06-2",
+        id="06-3",
         summary="Write separable(s, t, a, b): can a line separate the classes on the lines c_s = a and c_t = b?",
         grade=_grade_separable,
         hints=(
@@ -137,7 +137,7 @@ EXERCISES = (
         praise="That is right: two convex hulls that share a point cannot be separated, and otherwise they can.",
     ),
     Exercise(
-        id="06-3",
+        id="06-2",
         summary="How many NADs does the code need for 100 classes and three channels?",
         grade=_grade_needed,
         hints=(

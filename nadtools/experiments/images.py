@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import math
 import os
 import threading
 import time
@@ -428,13 +429,14 @@ def poisoning_claims(table: pd.DataFrame) -> pd.DataFrame:
     curve = table[table["replace"] == "own"].groupby("index")["test_accuracy"].mean()
     if not np.isfinite(reference) or len(curve) < 3:
         raise ValueError(f"got a reference of {reference} and {len(curve)} indices; expected a result of A7")
-    correlation = float(stats.spearmanr(curve.index, curve).statistic)
+    # Without any variation there is no rank correlation, and nothing rises.
+    correlation = float(stats.spearmanr(curve.index, curve).statistic) if curve.nunique() > 1 else math.nan
     costs = reference - curve
     first, last = float(costs.iloc[0]), float(costs.iloc[-2:].max())
     claims = [
         (
             "clean accuracy rises with the index: rank correlation at least 0.8",
-            f"{correlation:.2f}",
+            "no variation" if math.isnan(correlation) else f"{correlation:.2f}",
             correlation >= 0.8,
         ),
         ("the last two carriers cost at most 5 points", f"{100 * last:.1f} points", last <= 0.05),
