@@ -1,12 +1,15 @@
 """Every number in the errata is computed here, and every test that they name exists."""
 
+import itertools
 import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.optimize import linprog
 
 import nadtools as nt
 from nadtools import pooling
@@ -116,3 +119,25 @@ def test_figure_6_was_drawn_with_sigma_one(published_lenet):
     result = nt.train(nt.build("lenet", seed=0), *data, nt.TrainConfig(), evaluate_every=0, progress=False)
     assert result.test_accuracy == pytest.approx(0.55, abs=0.03)  # other processors and releases round otherwise
     assert "we find 55 %" in text
+
+
+def separated(a, b):
+    """Whether a hyperplane lies strictly between two sets of points: the linear program w.a + c >= 1 >= -1 >= w.b + c."""
+    inequalities = np.vstack([-np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]])
+    return linprog(np.zeros(a.shape[1] + 1), inequalities, -np.ones(len(inequalities)), bounds=(None, None)).success
+
+
+def test_poisoned_images_need_not_be_linearly_separable():
+    try:
+        images = nt.load_images("cifar10", subset=1000, download=False)
+    except FileNotFoundError:
+        pytest.skip("set NADTOOLS_DATA to a folder with CIFAR-10")
+    nads = nt.experiments.load_atlas("lenet")
+    counts = []
+    for replace in ("own", "all"):
+        x = nt.poison(images.x_train, images.y_train, nads, 50, 0.05, replace=replace)
+        code = (x.double().flatten(2) @ nads.vectors[50:52].double().flatten(1).T).flatten(1)
+        classes = [(code[images.y_train == label] / code.std(0)).numpy() for label in range(10)]
+        counts.append(sum(separated(a, b) for a, b in itertools.combinations(classes, 2)))
+    assert f"a hyperplane in the space of the code separates {counts[0]} of the 45 pairs" in quoted("Poisoned images")
+    assert counts == [4, 45]

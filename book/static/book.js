@@ -36,3 +36,29 @@ document.addEventListener("DOMContentLoaded", () => {
     figure.on("plotly_click", draw);
   });
 });
+
+/* Maps over pairs of indices are linked with decision boundaries: the pointer on a cell marks the pair and draws its own. */
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".plotly-graph-div").forEach((figure) => {
+    const link = figure.layout && figure.layout.meta && figure.layout.meta.pairs;
+    if (!link) return;
+    let shown = null;
+    const draw = ({ points: [{ curveNumber, x, y }] }) => {
+      if (!link.maps.includes(curveNumber)) return;
+      const [menu] = figure.layout.updatemenus || [];
+      const group = (menu && menu.active) || 0;
+      const { names, sections, texts } = link.groups[group];
+      const [row, column] = [names.indexOf(String(y)), names.indexOf(String(x))];
+      if (row < 0 || column < 0 || shown === `${group},${x},${y}`) return;
+      shown = `${group},${x},${y}`;
+      const marks = link.marks.length;
+      Plotly.update(figure, {
+        x: Array(marks).fill([names[column]]), y: Array(marks).fill([names[row]]),
+      }, { [`annotations[${link.annotation}].text`]: texts[row][column] }, link.marks);
+      Plotly.restyle(figure, { z: [sections[row][column]] }, [link.section]);
+    };
+    figure.on("plotly_hover", draw);
+    figure.on("plotly_click", draw);
+    figure.on("plotly_restyle", () => { shown = null; }); /* another network may have been chosen */
+  });
+});

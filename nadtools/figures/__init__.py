@@ -24,6 +24,7 @@ from nadtools.figures.nads import plot_alignment, plot_atlas, plot_convergence, 
 from nadtools.figures.parts import StaticFigure
 from nadtools.figures.pooling import plot_aliasing, plot_pooling_accuracies
 from nadtools.figures.training import plot_accuracy_map, plot_history, plot_projections, plot_samples
+from nadtools.figures.underspecification import plot_pairs, plot_sections, plot_transition
 
 __all__ = [
     "StaticFigure",
@@ -45,13 +46,16 @@ __all__ = [
     "plot_losses",
     "plot_nads",
     "plot_over_indices",
+    "plot_pairs",
     "plot_poisoning",
     "plot_pooling_accuracies",
     "plot_predictions",
     "plot_projections",
     "plot_samples",
+    "plot_sections",
     "plot_spectra",
     "plot_spectrum_and_accuracy",
     "plot_steps",
+    "plot_transition",
     "plot_wave_map",
 ]
