@@ -122,7 +122,7 @@ def test_figure_6_was_drawn_with_sigma_one(published_lenet):
 
 
 def separated(a, b):
-    """Whether a hyperplane lies strictly between two sets of points: the linear program w.a + c >= 1 >= -1 >= w.b + c."""
+    """Whether a hyperplane lies strictly between two sets of points, by a linear program."""
     inequalities = np.vstack([-np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]])
     return linprog(np.zeros(a.shape[1] + 1), inequalities, -np.ones(len(inequalities)), bounds=(None, None)).success
 
