@@ -33,7 +33,7 @@ from torch.nn import functional
 from nadtools.device import check_seed, generator, positive_int
 from nadtools.image_files import ARCHIVE_SUFFIXES, Arrays, read_archive, read_folder
 
-__all__ = ["CIFAR10_CLASSES", "NAMES", "Images", "binary", "load_images"]
+__all__ = ["CIFAR10_CLASSES", "NAMES", "Images", "binary", "crop_and_mirror", "load_images"]
 
 NAMES: Final = ("cifar10", "cifar10-jpeg", "fashion-mnist", "digits")
 CIFAR10_CLASSES: Final = (
@@ -263,6 +263,48 @@ def binary(y: Tensor, positive_classes: Iterable[int]) -> Tensor:
 # ---------------------------------------------------------------------------------------------------------------------
 # Where the data come from
 # ---------------------------------------------------------------------------------------------------------------------
+
+
+def crop_and_mirror(x: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:
+    """Shift each image at random, and mirror half of them: the usual augmentation of CIFAR-10.
+
+    For :func:`nadtools.train`, as ``augment=nadtools.images.crop_and_mirror``. What is shifted in is zero: the mean
+    colour of normalised images.
+
+    Parameters
+    ----------
+    x : Tensor
+        Shape (n, channels, height, width).
+    generator : torch.Generator
+        On the device of x.
+    padding : int
+        The largest shift, in pixels.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of x. Each image has its own shift, up to ``padding`` pixels in either direction, and is mirrored
+        left to right or not.
+
+    Raises
+    ------
+    ValueError
+        If x does not have four dimensions, or the padding is negative.
+    """
+    if x.ndim != 4:
+        raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, channels, height, width)")
+    if padding < 0:
+        raise ValueError(f"got padding={padding}; expected 0 or a positive int")
+    number, _, height, width = x.shape
+    options: dict[str, Any] = {"device": x.device, "generator": generator}
+    top, left = torch.randint(2 * padding + 1, (2, number, 1, 1), **options)
+    mirrored = torch.randint(2, (number, 1, 1), **options).bool()
+    column = torch.arange(width, device=x.device)
+    rows = top + torch.arange(height, device=x.device).view(-1, 1)
+    columns = left + torch.where(mirrored, column.flip(0), column)
+    padded = functional.pad(x, (padding,) * 4).movedim(1, -1)
+    images = torch.arange(number, device=x.device).view(-1, 1, 1)
+    return padded[images, rows, columns].movedim(-1, 1)
 
 
 class _Torchvision(NamedTuple):

@@ -25,7 +25,7 @@ __all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
 Data = tuple[Tensor, Tensor]
 Schedule = Literal["linear", "triangular", "constant"]
 
-SHUFFLE, DROPOUT = 0, 1  # random streams of one training
+SHUFFLE, DROPOUT, AUGMENTATION = range(3)  # random streams of one training
 EVALUATION_BATCH = 1024
 DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -168,6 +168,7 @@ def train(
     config: TrainConfig | None = None,
     *,
     evaluate_every: int = 1,
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
     autocast: bool = False,
     device: str | torch.device | None = None,
     progress: bool = True,
@@ -186,6 +187,9 @@ def train(
     config : TrainConfig, optional
     evaluate_every : int
         Epochs between evaluations on the test data; 0 evaluates only the final network.
+    augment : callable, optional
+        From a batch of training images and a random generator, on their device, to the images that are trained on, for
+        instance :func:`nadtools.images.crop_and_mirror`. The papers' experiments have none.
     autocast : bool
         Compute the forward passes of the training in bfloat16 where PyTorch's autocast deems it safe: faster for large
         networks on a CUDA device, and for these only. Weights, loss and evaluations stay in single precision.
@@ -229,6 +233,7 @@ def train(
         parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
     )
     order_generator = generator(resolved, config.seed, SHUFFLE)
+    augmentation_generator = generator(resolved, config.seed, AUGMENTATION)
     num_samples = len(x)
     num_batches = -(-num_samples // config.batch_size)
     step_losses = torch.empty(config.epochs * num_batches, device=resolved)
@@ -245,9 +250,11 @@ def train(
                 step = epoch * num_batches + number
                 learning_rate = config.learning_rate(step, config.epochs * num_batches)
                 optimizer.param_groups[0]["lr"] = learning_rate
-                targets = y[batch]
+                inputs, targets = x[batch], y[batch]
+                if augment is not None:
+                    inputs = augment(inputs, augmentation_generator)
                 with torch.autocast(resolved.type, torch.bfloat16, enabled=autocast):
-                    outputs = network(x[batch])
+                    outputs = network(inputs)
                     loss = functional.cross_entropy(outputs, targets)
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()

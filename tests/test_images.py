@@ -450,3 +450,35 @@ def test_the_exact_subset_is_what_the_originals_hold(reader_folder):
     assert images.y_test[:10].tolist() == [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]
     few = nt.load_images("cifar10", subset=10, data_dir=reader_folder)
     assert torch.equal(few.x_train[10:20], images.x_train[1000:1010])
+
+
+# Augmentation.
+
+
+def test_each_image_is_shifted_and_mirrored_on_its_own():
+    x = torch.rand(200, 3, 5, 7, generator=torch.Generator().manual_seed(1)) + 1
+    shifted = nt.images.crop_and_mirror(x, torch.Generator().manual_seed(2), padding=2)
+    assert shifted.shape == x.shape
+    padded = torch.nn.functional.pad(x, (2, 2, 2, 2))
+    seen = set()
+    for image, frame in zip(shifted, padded, strict=True):
+        crops = {(i, j): frame[:, i : i + 5, j : j + 7] for i in range(5) for j in range(5)}
+        found = [(place, False) for place, crop in crops.items() if torch.equal(image, crop)]
+        found += [(place, True) for place, crop in crops.items() if torch.equal(image, crop.flip(-1))]
+        assert len(found) == 1
+        seen.add(found[0])
+    # 200 draws from 50 possibilities: all but a few are met, 50 (1 - 1/50)^200 = 0.9 missing on average.
+    assert len(seen) > 42
+
+
+def test_no_padding_only_mirrors():
+    x = torch.rand(50, 1, 4, 4, generator=torch.Generator().manual_seed(1))
+    result = nt.images.crop_and_mirror(x, torch.Generator().manual_seed(2), padding=0)
+    same, mirrored = ((result == expected).flatten(1).all(1) for expected in (x, x.flip(-1)))
+    assert bool((same ^ mirrored).all()) and 10 < int(same.sum()) < 40
+
+
+@pytest.mark.parametrize(("shape", "padding", "message"), [((4, 4), 2, "expected"), ((1, 1, 4, 4), -1, "padding=-1")])
+def test_augmentation_refuses_other_shapes(shape, padding, message):
+    with pytest.raises(ValueError, match=message):
+        nt.images.crop_and_mirror(torch.zeros(shape), torch.Generator(), padding)
