@@ -24,10 +24,11 @@ from nadtools.figures.nads import plot_alignment, plot_atlas, plot_convergence, 
 from nadtools.figures.parts import StaticFigure
 from nadtools.figures.pooling import plot_aliasing, plot_pooling_accuracies
 from nadtools.figures.training import plot_accuracy_map, plot_history, plot_projections, plot_samples
-from nadtools.figures.underspecification import plot_pairs, plot_sections, plot_transition
+from nadtools.figures.underspecification import TrainedPairs, plot_pairs, plot_sections, plot_transition
 
 __all__ = [
     "StaticFigure",
+    "TrainedPairs",
     "plot_accuracy_and_steps",
     "plot_accuracy_map",
     "plot_aliasing",
