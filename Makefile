@@ -1,7 +1,7 @@
 # Every target makes the virtual environment it needs. `make` alone lists them.
 
 PYTHON ?= python3
-SCALE ?= laptop
+JOBS ?= 2
 # Code in the chapters is read on a page, where longer lines would have to be scrolled.
 CHAPTER_WIDTH := 94
 VENV := .venv
@@ -15,14 +15,17 @@ CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit triton nvidia-cublas
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test lint format benchmark lab lock clean
+.PHONY: help book smoke test lint format benchmark lab launch lock release clean
 
 help:
 	@echo "make book    execute every chapter and build the pages (SCALE=smoke for a quick one)"
+	@echo "make smoke   execute every chapter without a browser (CHAPTER=04 for one; SCALE=laptop PARAMETERS='seed=1' JOBS=4)"
 	@echo "make test    run every check and every test"
 	@echo "make lab     open the chapters in JupyterLab"
 	@echo "make benchmark  measure the times on the book's benchmark page (some twenty minutes)"
 	@echo "make format  format the code as the checks expect"
+	@echo "make launch  give the chapters the cell that they need on Colab, after a change of the address in _config.yml"
+	@echo "make release the wheel, the source and the built book, in dist/"
 	@echo "make lock    pin requirements.txt again from pyproject.toml"
 	@echo "make clean   remove built pages and caches (.venv stays)"
 
@@ -39,8 +42,15 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+book: SCALE ?= laptop
 book: $(INSTALLED)
-	$(BIN)/python book/build.py --scale $(SCALE) --jobs 2 --output _build
+	$(BIN)/python book/build.py --scale $(SCALE) --jobs $(JOBS)
+
+smoke: SCALE ?= smoke
+smoke: $(INSTALLED)
+	$(BIN)/python book/execute.py --scale $(SCALE) --jobs $(JOBS) $(addprefix --chapter ,$(CHAPTER)) \
+		$(foreach parameter,$(PARAMETERS),--parameter $(subst =, ,$(parameter))) \
+		$(addprefix --time-limit ,$(TIME_LIMIT)) $(addprefix --memory-limit ,$(MEMORY_LIMIT))
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -67,6 +77,17 @@ benchmark: $(INSTALLED)
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab --notebook-dir=book
 
+launch: $(INSTALLED)
+	$(BIN)/python book/launch.py
+
+# Built twice, the second time from the source archive: so it holds all that it takes.
+release: book
+	rm -rf dist *.egg-info
+	$(BIN)/uv build --quiet --offline --no-build-isolation --python $(BIN)/python
+	rm -rf *.egg-info
+	$(BIN)/python -m zipfile --create dist/nadtools-book-$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' nadtools/__init__.py).zip _build/html
+	@ls -lh dist
+
 lock: $(INSTALLED)
 	@{ echo "# The complete environment for Linux, macOS and Windows, Python 3.11 to 3.13."; \
 		echo "# Made by 'make lock' from pyproject.toml with the extras book and dev; not edited by hand."; \
@@ -78,5 +99,5 @@ lock: $(INSTALLED)
 	@mv requirements.new requirements.txt
 
 clean:
-	rm -rf _build build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find nadtools tests book -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,7 +28,7 @@ from nadtools.sweeps import sweep
 from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
 
 if TYPE_CHECKING:
-    from nadtools import exercises, figures, published, rendering, widgets
+    from nadtools import claims, exercises, figures, published, rendering, widgets
     from nadtools.exercises import check
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "build",
     "captured_energy",
     "check",
+    "claims",
     "concatenate",
     "decode",
     "device",
@@ -79,8 +80,8 @@ __all__ = [
     "widgets",
 ]
 
-# Loaded when first used: they import Plotly, matplotlib, ipywidgets or pooch, which a bare GPU machine need not have.
-_LAZY = ("exercises", "figures", "published", "rendering", "widgets")
+# Loaded when first used: most import Plotly, matplotlib, ipywidgets or pooch, which a bare GPU machine need not have.
+_LAZY = ("claims", "exercises", "figures", "published", "rendering", "widgets")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: ``python -m nadtools run EXPERIMENT ...`` and ``python -m nadtools list``."""
+"""The command line: ``python -m nadtools run EXPERIMENT ...``, ``python -m nadtools list`` and ``... claims``."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ class _Terminated(KeyboardInterrupt):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    0: done; 1: it failed, for instance because the disk is full; 2: wrong usage; 130 and 143: interrupted by Ctrl-C or
-    SIGTERM.
+    0: done; 1: it failed, for instance because the disk is full, or a claim has another verdict than was recorded;
+    2: wrong usage; 130 and 143: interrupted by Ctrl-C or SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = vars(_parser().parse_args(given))
     if options["command"] == "list":
         return _list(options["results_dir"])
+    if options["command"] == "claims":
+        return _claims(options["results_dir"], record=options["record"])
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return _run(options)
@@ -90,6 +92,28 @@ def _list(results_dir: str | None) -> int:
     return 0
 
 
+def _claims(results_dir: str | None, *, record: bool) -> int:
+    from nadtools import claims  # what it reads takes a second
+
+    try:
+        checked = claims.check_claims(results_dir=results_dir)
+        written = claims.record_verdicts(checked) if record else ()
+    except (ValueError, OSError) as error:
+        print(f"python -m nadtools: {error}", file=sys.stderr)
+        return 1
+    print(claims.to_text(checked))
+    print(f"\n{claims.summary(checked).to_string()}")
+    changed = [one for one in checked if one.changed]
+    if changed and not record:
+        print("\nOther verdicts than recorded; --record takes them over:", file=sys.stderr)
+    for one in changed:
+        line = f"    {one.claim.id}: recorded {one.claim.verdict!r}, now {one.outcome.verdict!r}"
+        print(line, file=sys.stdout if record else sys.stderr)
+    if record:
+        print(f"\n{len(written)} verdicts rewritten in {claims.CLAIMS_FILE.name}.")
+    return int(bool(changed) and not record)
+
+
 def _literal(text: str) -> str:
     return text.replace("%", "%%")  # argparse formats its help with the % operator
 
@@ -110,6 +134,8 @@ def _parser() -> argparse.ArgumentParser:
         default=None,
     )
     commands.add_parser("list", parents=[results], help="list the experiments and the stored results")
+    claims = commands.add_parser("claims", parents=[results], help="hold the papers' claims against the stored results")
+    claims.add_argument("--record", action="store_true", help="write the verdicts that changed into claims.toml")
     run = commands.add_parser("run", help="carry out an experiment, or go on with an interrupted one")
     names = run.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for experiment in experiments.EXPERIMENTS.values():

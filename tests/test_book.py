@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import torch
+import yaml
 from book_browser import (
     REPOSITORY,
     BuiltBook,
@@ -187,6 +188,20 @@ def test_links_inside_the_book_lead_somewhere(book: BuiltBook) -> None:
             if not target.exists() or (fragment and known is not None and fragment not in known):
                 broken.append(f"{path.relative_to(book.html.resolve())}: {link}")
     assert broken == []
+
+
+def test_chapters_can_be_launched_and_downloaded(book: BuiltBook) -> None:
+    config = yaml.safe_load((REPOSITORY / "_config.yml").read_text(encoding="utf-8"))
+    repository, launch = config["repository"], config["launch_buttons"]
+    name = repository["url"].removeprefix("https://github.com/")
+    chapters = [page for page in book.pages() if (REPOSITORY / page).with_suffix(".ipynb").is_file()]
+    assert chapters
+    for page in chapters:
+        notebook = Path(page).with_suffix(".ipynb").as_posix()
+        links = _Links(book.html / page).links
+        assert f"{launch['binderhub_url']}/v2/gh/{name}/{repository['branch']}?urlpath=lab/tree/{notebook}" in links
+        assert f"{launch['colab_url']}/github/{name}/blob/{repository['branch']}/{notebook}" in links
+        assert f"../_sources/{notebook}" in links  # and so it exists: links inside the book are followed above
 
 
 def test_every_public_module_is_on_the_api_page() -> None:

@@ -8,6 +8,8 @@ import exercise_answers_03
 import exercise_answers_05
 import exercise_answers_06
 import exercise_answers_07
+import exercise_answers_08
+import exercise_answers_09
 import numpy as np
 import pytest
 import torch
@@ -121,6 +123,8 @@ OTHER_CHAPTERS = (
     exercise_answers_05,
     exercise_answers_06,
     exercise_answers_07,
+    exercise_answers_08,
+    exercise_answers_09,
 )
 for chapter in OTHER_CHAPTERS:
     SOLUTIONS |= chapter.SOLUTIONS

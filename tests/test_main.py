@@ -111,7 +111,7 @@ def test_list_names_experiments_and_the_state_of_results(uninterrupted, capsys, 
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["list"], ["run"], *(["run", name] for name in experiments.EXPERIMENTS)], ids=" ".join
+    "command", [[], ["list"], ["claims"], ["run"], *(["run", name] for name in experiments.EXPERIMENTS)], ids=" ".join
 )
 def test_every_command_has_help(capsys, command):
     with pytest.raises(SystemExit) as stopped:

@@ -108,7 +108,7 @@ def test_a_failing_cell_fails_the_build(tmp_path: Path) -> None:
 )
 def test_an_unknown_parameter_fails_the_build(tmp_path: Path, parameters: str, options: tuple[str, ...]) -> None:
     built = run_build(write_book(tmp_path / "root", "pass", parameters), tmp_path / "out", *options)
-    assert built.returncode == 1
+    assert built.returncode == 2
     assert not built.html.exists()
     assert "unknown parameter" in built.log
 

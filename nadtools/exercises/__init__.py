@@ -13,7 +13,17 @@ from typing import Any
 
 import torch
 
-from nadtools.exercises import chapter_01, chapter_02, chapter_03, chapter_04, chapter_05, chapter_06, chapter_07
+from nadtools.exercises import (
+    chapter_01,
+    chapter_02,
+    chapter_03,
+    chapter_04,
+    chapter_05,
+    chapter_06,
+    chapter_07,
+    chapter_08,
+    chapter_09,
+)
 from nadtools.exercises.grading import Exercise, UnexpectedAnswer
 
 __all__ = ["Exercise", "Verdict", "available", "check", "reset"]
@@ -53,7 +63,17 @@ class Verdict:
         )
 
 
-_CHAPTERS = (chapter_01, chapter_02, chapter_03, chapter_04, chapter_05, chapter_06, chapter_07)
+_CHAPTERS = (
+    chapter_01,
+    chapter_02,
+    chapter_03,
+    chapter_04,
+    chapter_05,
+    chapter_06,
+    chapter_07,
+    chapter_08,
+    chapter_09,
+)
 _EXERCISES: dict[str, Exercise] = {exercise.id: exercise for chapter in _CHAPTERS for exercise in chapter.EXERCISES}
 _wrong_answers: Counter[str] = Counter()
 

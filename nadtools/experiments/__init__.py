@@ -9,7 +9,7 @@ from __future__ import annotations
 from nadtools.experiments import atlas, images, pairs, trainings
 from nadtools.experiments.atlas import load_atlas
 from nadtools.experiments.images import load_largest
-from nadtools.experiments.pairs import load_pairs, load_transition
+from nadtools.experiments.pairs import Pairs, load_pairs, load_transition
 from nadtools.experiments.runner import (
     EXPERIMENTS,
     Experiment,
@@ -28,6 +28,7 @@ from nadtools.experiments.runner import (
 __all__ = [
     "EXPERIMENTS",
     "Experiment",
+    "Pairs",
     "Result",
     "Scale",
     "Session",

@@ -451,7 +451,7 @@ def load_pairs(architecture: str, basis: str = "nads", *, results_dir: str | os.
 def load_transition(architecture: str, *, results_dir: str | os.PathLike[str] | None = None) -> pd.DataFrame:
     """Load the stored trainings on images ⊕ D(v) with the best data there are, of all seeds that are stored.
 
-    The order is that of :data:`nadtools.experiments.images.DATA`; with the same data the scale ``"paper"`` comes before
+    The order is that of ``nadtools.experiments.images.DATA``; with the same data the scale ``"paper"`` comes before
     ``"laptop"``.
 
     Returns
@@ -559,7 +559,7 @@ def pair_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
     ValueError
         If a pair is missing, or there are fewer than two indices.
     """
-    names = ["test_accuracy", "test_accuracy_first", "test_accuracy_second", "angle_first", "angle_second"]
+    names = ["test_accuracy", "test_accuracy_first", "test_accuracy_second", "angle_first"]
     means = _means(table, ["first", "second"], names)
     firsts, seconds = (sorted(set(table[part])) for part in ("first", "second"))
     if len(firsts) < 2 or firsts != seconds or len(means) != len(firsts) ** 2:
@@ -569,16 +569,16 @@ def pair_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
     both, one, other = (means[name].to_numpy() for name in names[:3])
     angle = np.degrees(means["angle_first"].to_numpy())
     if isotropic:
-        spread = max(float(np.ptp(values)) for values in (one, other))
+        spread = float(np.max([np.ptp(one), np.ptp(other)]))
         claims = [
-            ("both channels: at least 98 % at every pair", f"{both.min():.1%}", both.min() >= 0.98),
+            ("both channels: at least 98 % at every pair", _share(both.min()), both.min() >= 0.98),
             ("one channel: pairs differ by at most 5 points", _points(spread), spread <= 0.05),
             (
-                "the first channel alone is better at every pair",
-                f"by at least {_points(float((one - other).min()))}",
+                "the first channel alone is better at every pair; the least difference",
+                _points(float((one - other).min())),
                 float((one - other).min()) > 0,
             ),
-            ("the boundary's angle differs by at most 10°", f"{np.ptp(angle):.1f}°", np.ptp(angle) <= 10),
+            ("the boundary's angle differs by at most 10°", _degrees(float(np.ptp(angle))), np.ptp(angle) <= 10),
         ]
     else:
         early, late = firsts[0], firsts[-1]
@@ -587,20 +587,23 @@ def pair_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
             float(abs(means[name][pair] - 0.5))
             for name, pair in (("test_accuracy_second", (early, late)), ("test_accuracy_first", (late, early)))
         ]
-        angles = [
-            float(np.degrees(means[name][pair]))
-            for name, pair in (("angle_second", (early, late)), ("angle_first", (late, early)))
-        ]
-        away = abs(float(np.degrees(means["angle_first"][early, early])) - _MAXIMUM_MARGIN)
+        # The two directions are orthogonal, so the angles add up to 90 degrees.
+        to_first = np.degrees(means["angle_first"])
+        angles = [90 - float(to_first[early, late]), float(to_first[late, early])]
+        away = abs(float(to_first[early, early]) - _MAXIMUM_MARGIN)
         claims = [
             ("both channels: two late directions cost at least 20 points", _points(fall), fall >= 0.2),
-            ("a late channel beside an early one: within 5 points of chance", _points(max(alone)), max(alone) <= 0.05),
+            (
+                "a late channel beside an early one: within 5 points of chance",
+                _points(float(np.max(alone))),
+                np.max(alone) <= 0.05,
+            ),
             (
                 "and the boundary is parallel to its direction, to within 15°",
-                " and ".join(f"{value:.1f}°" for value in angles),
-                max(angles) <= 15,
+                " and ".join(map(_degrees, angles)),
+                np.max(angles) <= 15,
             ),
-            ("two early directions: within 15° of the maximum margin", f"{away:.1f}° away", away <= 15),
+            ("two early directions: at most 15° away from the maximum margin", _degrees(away), away <= 15),
         ]
     return _claims([*claims, _loss_claim(table)])
 
@@ -646,15 +649,15 @@ def concatenation_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
     images, direction = (means[name].to_numpy() for name in names)
     if isotropic:
         claims = [
-            ("D(v) alone: at least 90 % at every index", f"{direction.min():.1%}", direction.min() >= 0.9),
-            ("images alone: at most 60 % at every index", f"{images.max():.1%}", images.max() <= 0.6),
+            ("D(v) alone: at least 90 % at every index", _share(direction.min()), direction.min() >= 0.9),
+            ("images alone: at most 60 % at every index", _share(images.max()), images.max() <= 0.6),
         ]
     else:
         lost = reference - float(images[-1])
         claims = [
-            ("first index: at least 90 % with D(v) alone", f"{direction[0]:.1%}", direction[0] >= 0.9),
-            ("first index: at most 60 % with the images alone", f"{images[0]:.1%}", images[0] <= 0.6),
-            ("last index: at most 55 % with D(v) alone", f"{direction[-1]:.1%}", direction[-1] <= 0.55),
+            ("first index: at least 90 % with D(v) alone", _share(direction[0]), direction[0] >= 0.9),
+            ("first index: at most 60 % with the images alone", _share(images[0]), images[0] <= 0.6),
+            ("last index: at most 55 % with D(v) alone", _share(direction[-1]), direction[-1] <= 0.55),
             (
                 "last index: the images alone lose at most 5 points on a training without D(v)",
                 _points(lost),
@@ -677,7 +680,19 @@ def _loss_claim(table: pd.DataFrame) -> tuple[str, str, bool]:
 
 
 def _points(difference: float) -> str:
-    return f"{100 * difference:.1f} points"
+    return _known(difference, f"{100 * difference:.1f} points")
+
+
+def _share(accuracy: float) -> str:
+    return _known(accuracy, f"{accuracy:.1%}")
+
+
+def _degrees(angle: float) -> str:
+    return _known(angle, f"{angle:.1f}°")
+
+
+def _known(value: float, text: str) -> str:
+    return text if np.isfinite(value) else "not known"
 
 
 def _claims(rows: list[Any]) -> pd.DataFrame:

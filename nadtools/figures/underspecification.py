@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -46,6 +47,7 @@ _REFERENCE = "trained on images alone"
 _INK, _POINTS = "#202020", ("#0072b2", "#d55e00")
 _MARKS = "rgb(240, 60, 60)"
 _NARROW = 1e-9
+_PANEL_TITLE = 15  # characters, for three panels on a telephone
 
 
 class TrainedPairs(Protocol):
@@ -100,10 +102,10 @@ def plot_pairs(
     figure = make_subplots(
         2,
         3,
-        specs=[[{}, {}, {}], [{"colspan": 2}, None, {}]],
-        subplot_titles=[*(name.replace(" ", "<br>", 1) for name in maps), "", ""],
+        specs=[[{}, {}, {}], [{"colspan": 3}, None, None]],
+        subplot_titles=[*(name.replace(" ", "<br>", 1) for name in maps), ""],
         horizontal_spacing=0.05,
-        vertical_spacing=0.24,
+        vertical_spacing=0.26,
         row_heights=[0.36, 0.64],
     )
     start = next(iter(groups.values()))
@@ -140,16 +142,14 @@ def plot_pairs(
     _add_plane(figure, 2, 1, epsilons, float(start.coordinates[-1]))
     for column in range(1, 4):
         axes = figure.get_subplot(1, column)
-        axes.xaxis.update(type="category", showgrid=False, title="index of v₂", constrain="domain", tickangle=-60)
-        axes.yaxis.update(type="category", showgrid=False, showticklabels=column == 1, constraintoward="top")
+        # Strict: else Plotly reads the names as numbers when another network is chosen.
+        common = {"type": "category", "autotypenumbers": "strict", "showgrid": False}
+        axes.xaxis.update(constrain="domain", tickangle=-60, **common)
+        axes.yaxis.update(showticklabels=column == 1, constraintoward="top", **common)
     figure.update_yaxes(title="index of v₁", row=1, col=1)
-    hidden = figure.get_subplot(2, 3)
-    hidden.xaxis.visible = hidden.yaxis.visible = False
-    place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "align": "left"}
-    domain = figure.get_subplot(2, 1).yaxis.domain
-    figure.add_annotation(
-        text=start.texts[i][j], x=hidden.xaxis.domain[0] - 0.02, y=domain[1], showarrow=False, **place
-    )
+    figure.update_xaxes(title="index of v₂", row=1, col=2)  # one for all: on a telephone there is no room for three
+    place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "align": "left", "yshift": -54}
+    figure.add_annotation(text=start.texts[i][j], x=0, y=0, showarrow=False, **place)
     number = len(figure.layout.annotations) - 1
     top = 54 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
     if len(groups) > 1:
@@ -160,12 +160,12 @@ def plot_pairs(
         figure.update_layout(updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 44}}])
         top += 44
     if alt is None:
-        alt = f"{title or 'Accuracies over pairs of directions'}. " + " ".join(
+        alt = f"{_sentence(title or 'Accuracies over pairs of directions')} " + " ".join(
             f"{label}: " + ", ".join(f"{name} {_range(one.maps[name])}" for name in maps) + "."
             for label, one in groups.items()
         )
         alt += " Below, the decision function of one network in the plane of its two directions."
-    figure = finish(figure, title, alt, height=560 + top, margin={"l": 58, "r": 12, "t": top, "b": 50})
+    figure = finish(figure, title, alt, height=660 + top, margin={"l": 58, "r": 12, "t": top, "b": 150})
     figure.layout.annotations[number].font.size = 12
     # For the page's script: which traces to change, and what to draw for each network and each pair.
     link = {
@@ -222,17 +222,18 @@ def plot_sections(
             )
         panels[label] = axis, _normalised(values)
     if alt is None:
-        alt = f"{title or 'Decision functions'} in the plane of two directions: {', '.join(panels)}. " + " ".join(
+        alt = f"{_sentence(title or 'Decision functions')} In the plane of two directions: " + " ".join(
             f"{label}: {_lean(axis, values)}." for label, (axis, values) in panels.items()
         )
     if backend == "matplotlib":
         return _sections_matplotlib(panels, title, epsilons, alt)
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
+    lines = max(-(-len(label) // _PANEL_TITLE) for label in panels)
     figure = make_subplots(
         rows,
         columns,
-        subplot_titles=[wrap(label) if len(label) > 14 else label for label in panels],
+        subplot_titles=["<br>".join(textwrap.wrap(label, _PANEL_TITLE)) for label in panels],
         horizontal_spacing=0.09,
         vertical_spacing=0.3 / rows,
     )
@@ -240,7 +241,7 @@ def plot_sections(
         row, column = number // columns + 1, number % columns + 1
         figure.add_trace(_section_trace(axis, values), row, column)
         _add_plane(figure, row, column, epsilons, float(axis[-1]))
-    top = 44 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    top = 24 + 18 * lines + 20 * (wrap(title).count("<br>") + 1 if title else 0)
     return finish(figure, title, alt, height=250 * rows + top, margin={"l": 50, "r": 12, "t": top, "b": 50})
 
 
@@ -285,7 +286,7 @@ def plot_transition(
             curves[label][_REFERENCE] = (index[[0, -1]], np.full(2, reference))
     lowest = min([chance, *(float(np.nanmin(y)) for part in curves.values() for _, y in part.values())])
     if alt is None:
-        alt = f"{title or 'Accuracies against the index of v'}. " + " ".join(
+        alt = f"{_sentence(title or 'Accuracies against the index of v')} " + " ".join(
             f"{label}: with D(v) alone from {_percent(part['D(v) alone'][1][0])} at the first index to "
             f"{_percent(part['D(v) alone'][1][-1])} at the last, with the images alone from "
             f"{_percent(part['images alone'][1][0])} to {_percent(part['images alone'][1][-1])}."
@@ -372,22 +373,29 @@ def _normalised(values: Array) -> Array:
 
 def _text(one: int, other: int, rows: pd.DataFrame) -> str:
     """What is said beside the section of a pair."""
-    lines = [f"<b>v₁: {one}, v₂: {other}</b>"]
-    lines += [f"{name}: {_percent(rows[column].mean(skipna=False))}" for name, column in _MAPS.items()]
+    lines = [f"<b>v₁: {one}, v₂: {other}</b>" + (f" ({len(rows)} seeds)" if len(rows) > 1 else "")]
+    shares = [f"{name.split()[-1]} {_percent(rows[column].mean(skipna=False))}" for name, column in _MAPS.items()]
+    lines.append(", ".join(shares).replace("channels", "both"))
     if "angle_first" in rows:
         degrees = math.degrees(rows["angle_first"].mean(skipna=False))
-        lines += ["boundary to v₁:", f"{degrees:.0f}°" if math.isfinite(degrees) else "not known"]
-    for name, column in (("v₁", "margin_first"), ("v₂", "margin_second")):
-        if column in rows:
-            margin = float(rows[column].median())
-            known = "not known" if math.isnan(margin) else "none" if math.isinf(margin) else f"{margin:.2f}"
-            lines.append(f"margin along {name}: {known}")
+        known = f"{degrees:.0f}°" if math.isfinite(degrees) else "not known"
+        lines.append(f"angle between boundary and v₁: {known}")
+    if {"margin_first", "margin_second"} <= set(rows):
+        along = [f"{_length(rows[f'margin_{part}'])} along {v}" for part, v in (("first", "v₁"), ("second", "v₂"))]
+        lines.append(f"margins: {', '.join(along)}")
     if "train_loss" in rows:
         loss = float(rows["train_loss"].max(skipna=False))
-        lines.append(f"training loss: {loss:.1g}" if math.isfinite(loss) else "diverged")
-    if len(rows) > 1:
-        lines.append(f"({len(rows)} seeds)")
+        lines.append(f"training loss: {loss:.1g}" if math.isfinite(loss) else "the training diverged")
     return "<br>".join(lines)
+
+
+def _length(margins: pd.Series) -> str:
+    middle = float(margins.median())
+    return "not known" if math.isnan(middle) else "none" if math.isinf(middle) else f"{middle:.2f}"
+
+
+def _sentence(title: str) -> str:
+    return title if title.endswith(("?", ".", "!")) else f"{title}."
 
 
 def _percent(value: float) -> str:
@@ -460,10 +468,11 @@ def _add_plane(figure: go.Figure, row: int, column: int, epsilons: tuple[float, 
         col=column,
     )
     axes = figure.get_subplot(row, column)
-    common = {"range": [-limit, limit], "showgrid": False, "zeroline": False, "nticks": 5, "constrain": "domain"}
-    axes.xaxis.update(title="along v₁", **common)
+    common = {"range": [-limit, limit], "showgrid": False, "zeroline": False, "constrain": "domain"}
+    common |= {"tickvals": [-limit, 0, limit], "tickformat": "~g"}
+    axes.xaxis.update(title="along v₁", tickangle=0, **common)
     axes.yaxis.update(
-        title="along v₂",
+        title="along v₂" if column == 1 else None,
         scaleanchor=axes.xaxis.plotly_name.replace("axis", ""),
         constraintoward="top",
         **common,

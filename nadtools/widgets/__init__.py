@@ -14,22 +14,32 @@ from nadtools.widgets.images import FlippingExplorer, PoisoningExplorer, flippin
 from nadtools.widgets.learning import MixtureExplorer, mixture_explorer
 from nadtools.widgets.nads import NadsExplorer, nads_explorer
 from nadtools.widgets.pooling import AliasingExplorer, aliasing_explorer
+from nadtools.widgets.underspecification import (
+    ConcatenationExplorer,
+    PairExplorer,
+    concatenation_explorer,
+    pair_explorer,
+)
 
 __all__ = [
     "AliasingExplorer",
+    "ConcatenationExplorer",
     "DirectionExplorer",
     "FlippingExplorer",
     "LandscapeExplorer",
     "MixtureExplorer",
     "NadsExplorer",
+    "PairExplorer",
     "PoisoningExplorer",
     "StaticNotice",
     "aliasing_explorer",
+    "concatenation_explorer",
     "direction_explorer",
     "flipping_explorer",
     "landscape_explorer",
     "live_only",
     "mixture_explorer",
     "nads_explorer",
+    "pair_explorer",
     "poisoning_explorer",
 ]
