@@ -172,7 +172,7 @@ def undrawn(page: Page) -> list[str]:
                 const name = `figure ${index + 1}`;
                 const svg = gd.querySelector(".main-svg").getBoundingClientRect();
                 if (svg.width < 100 || svg.height < 100) problems.push(`${name} is ${svg.width} x ${svg.height} px`);
-                const marks = [".trace", ".hm image", ".contour"].flatMap((mark) =>
+                const marks = [".trace", ".hm image", ".im image", ".contour"].flatMap((mark) =>
                     [...gd.querySelectorAll(`.cartesianlayer ${mark}, .polarlayer ${mark}, canvas`)]);
                 if (!marks.some((mark) => mark.getBoundingClientRect().width > 0))
                     problems.push(`${name} shows no trace`);

@@ -17,6 +17,7 @@ import pytest
 import nadtools as nt
 from nadtools import claims, experiments, storage
 from nadtools.__main__ import _parser, main
+from nadtools.claims import alignment, catalogue, checking, display, evidence
 
 BOOK = Path(__file__).parents[1] / "book"
 CLAIMS = claims.load_claims()
@@ -48,17 +49,18 @@ def test_every_figure_lemma_theorem_and_equation_has_a_claim():
 
 def test_the_file_ships_with_the_package():
     project = tomllib.loads((BOOK.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    assert claims.CLAIMS_FILE.name in project["tool"]["setuptools"]["package-data"]["nadtools"]
+    assert claims.CLAIMS_FILE.name in project["tool"]["setuptools"]["package-data"]["nadtools.claims"]
 
 
 def test_every_function_is_used():
-    assert {claim.function for claim in CLAIMS} == set(claims._EVALUATORS)
+    assert {claim.function for claim in CLAIMS} == set(evidence.EVALUATORS)
 
 
 @by_id
 def test_a_claim_is_complete(claim):
     assert claim.statement.endswith(".") and claim.statement.count(". ") == 0, "one sentence"
-    assert "{" not in claim.mark and claim.metric[-1] != "."
+    texts = [value for key, value in dataclasses.asdict(claim).items() if isinstance(value, str) and key != "tolerance"]
+    assert "{" not in "".join([*texts, claim.mark]) and claim.metric[-1] != "."
     assert (BOOK / f"{claim.chapter}.ipynb").exists() or claim.chapter in TO_BE_WRITTEN
     if "errata" in claim.note:
         assert claim.verdict in ("corrected", "not reproduced", "partly", "not yet at paper scale")
@@ -98,6 +100,39 @@ def test_an_id_stands_once(tmp_path):
         claims.load_claims(tmp_path / "claims.toml")
     (tmp_path / "claims.toml").write_text("[[claim", encoding="utf-8")
     with pytest.raises(ValueError, match="is no TOML"):
+        claims.load_claims(tmp_path / "claims.toml")
+
+
+def test_a_table_with_several_verdicts_is_a_claim_for_each_architecture(tmp_path):
+    path = tmp_path / "claims.toml"
+    text = _blocks("A1-{architecture}-direction")
+    path.write_text(text, encoding="utf-8")
+    loaded = claims.load_claims(path)
+    names = {"lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121"}
+    assert loaded == tuple(BY_ID[f"A1-{architecture}-direction"] for architecture in names)
+    for claim, (architecture, name) in zip(loaded, names.items(), strict=True):
+        assert claim.selectors == {"architecture": architecture}
+        assert claim.statement.startswith(f"How well {name} solves")
+    # One of the verdicts is rewritten, and nothing else.
+    checked = claims.Checked(loaded[2], claims.Outcome("a miracle", "corrected"))
+    assert claims.record_verdicts([checked], path) == ("A1-resnet18-direction",)
+    changed = re.sub(r'(?<=verdict\.resnet18 = )"[^"]+"', '"corrected"', text)
+    assert changed != text and path.read_text(encoding="utf-8") == changed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("verdict.vgg11", "verdict.alexnet", "A1-alexnet-direction: no experiment A1 with"),
+        ("A1-{architecture}-", "A1-", "stand twice: A1-direction"),
+        (r"verdict\..*\n", "", r"missing or empty entries \['verdict'\]"),
+        (r"(verdict\..*\n)+", "verdict = {}\n", r"missing or empty entries \['verdict'\]"),
+    ],
+)
+def test_a_wrong_table_with_several_verdicts_is_named(tmp_path, old, new, message):
+    text = re.sub(old, new, _blocks("A1-{architecture}-direction"))
+    (tmp_path / "claims.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
         claims.load_claims(tmp_path / "claims.toml")
 
 
@@ -292,7 +327,7 @@ def invented(request, tmp_path_factory):
         invent(folder, "B2", pairs_table(name == "mlp", opposite), architecture=name, basis="nads")
         invent(folder, "B3", transition_table(name == "mlp", opposite), architecture=name, data="cifar10")
     with pytest.MonkeyPatch.context() as patch:  # the NADs are real
-        patch.setattr(claims, "_atlas", functools.partial(_real_atlas, claims._atlas))
+        patch.setattr(alignment, "atlas", functools.partial(_real_atlas, evidence.atlas))
         yield folder, opposite
 
 
@@ -385,7 +420,7 @@ def few(monkeypatch, tmp_path):
     path = tmp_path / "claims.toml"
     text = "# A comment.\n\n" + _blocks(*FEW)
     path.write_text(text.replace('verdict = "corrected"', 'verdict = "partly"  # so far'), encoding="utf-8")
-    monkeypatch.setattr(claims, "CLAIMS_FILE", path)
+    monkeypatch.setattr(catalogue, "CLAIMS_FILE", path)
     return path
 
 
@@ -415,7 +450,7 @@ def test_record_rewrites_the_verdict_and_nothing_else(few, capsys):
 
 def test_what_cannot_be_checked_here_does_not_fail(few, monkeypatch, capsys):
     outcome = claims.Outcome("takes the authors' files", "not checked here")
-    monkeypatch.setattr(claims, "evaluate", lambda claim, **_: outcome)
+    monkeypatch.setattr(checking, "evaluate", lambda claim, **_: outcome)
     before = few.read_bytes()
     assert main(["claims", "--record"]) == 0
     assert few.read_bytes() == before
@@ -452,7 +487,7 @@ def test_the_page_shows_all_of_a_claim(checked, monkeypatch):
         for part in ("statement", "place", "metric", "expected", "mark", "note"):
             assert getattr(one.claim, part) in text
         assert one.outcome.measured in text and one.outcome.verdict in text and one.outcome.command in text
-        assert claims._SIGNS[one.outcome.verdict][0] in text, "a verdict does not rely on its colour"
+        assert display._SIGNS[one.outcome.verdict][0] in text, "a verdict does not rely on its colour"
     assert set(page.links) >= {"01-directional-bias.html", "07-flipping.html"}
     assert all((BOOK / link.replace(".html", ".ipynb")).exists() for link in page.links)
 
@@ -470,7 +505,7 @@ def test_claims_without_results_are_counted_and_folded_up():
 
 
 def test_signs_and_colours_of_verdicts():
-    signs = claims._SIGNS
+    signs = display._SIGNS
     assert set(signs) == set(get_args(claims.Verdict))
     assert len({sign for sign, _ in signs.values()}) == len(signs)
     for _, colour in signs.values():  # contrast of white on it, as WCAG 2 defines it

@@ -106,6 +106,14 @@ def test_curves_show_one_choice_at_a_time(choose):
     assert control[1].args[0]["visible"] == [False, False, True, True]
 
 
+@pytest.mark.parametrize("choose", ["slider", "dropdown"])
+def test_one_choice_needs_no_control(choose):
+    figure = plot_curves({"first": CURVES}, "x", "y", "Title", choose=choose, prefix="S = ")
+    assert not figure.layout.sliders and not figure.layout.updatemenus
+    assert figure.layout.title.text == "Title: S = first"
+    assert "chooses" not in figure.layout.meta["alt"]
+
+
 def test_curves_without_a_choice_and_in_print():
     figure = plot_curves(CURVES, "x", "share", y_log=True, dashed=("a",), y_format=".1%")
     assert not figure.layout.sliders and not figure.layout.updatemenus

@@ -54,7 +54,8 @@ def plot_curves(
         such a dict; every choice has the same names.
     x_title, y_title, title
     choose
-        A control that shows one set of curves at a time. matplotlib draws the first set.
+        A control that shows one set of curves at a time. A set without others has no control; its label joins the
+        title. matplotlib draws the first set.
     prefix
         Before the label that a slider shows, such as ``"S = "``.
     markers
@@ -96,6 +97,9 @@ def plot_curves(
     unknown = [name for name in (*markers, *dashed) if name not in names]
     if unknown:
         raise ValueError(f"got markers or dashes for {unknown}, which are no curves; known are {names}")
+    if choose and len(sets) == 1:
+        label = prefix + next(iter(sets))
+        choose, title = None, f"{title}: {label}" if title else label
     if alt is None:
         alt = f"{title or y_title}: {y_title} against {x_title}, for {', '.join(names)}."
         alt += f" A {choose} chooses {prefix.strip(' =:') or 'the set'}: {', '.join(sets)}." if choose else ""
