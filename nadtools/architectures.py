@@ -21,13 +21,13 @@ import dataclasses
 import itertools
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 from torch import nn
 from torchvision.models import densenet, resnet, vgg
 
-from nadtools.device import check_seed, derive_seed, isolated_random_state
+from nadtools.device import check_seed, derive_seed, isolated_random_state, positive_int
 from nadtools.directions import check_shape
 from nadtools.symmetries import SymmetryGroup
 
@@ -48,6 +48,7 @@ class _Request:
     pooling: bool
     strides: bool
     init: Initialisation
+    hidden: tuple[int, ...]
     map_size: tuple[int, int]  # of the last feature map, which the first fully connected layer sees
 
     def scaled(self, channels: int) -> int:
@@ -63,6 +64,7 @@ def build(
     pooling: bool = True,
     strides: bool = True,
     init: Initialisation = "pytorch",
+    hidden: Sequence[int] = (),
     image_size: tuple[int, int] = (32, 32),
     seed: int = 0,
 ) -> nn.Sequential:
@@ -76,7 +78,8 @@ def build(
         ``"logreg"``
             One linear layer.
         ``"mlp"``
-            Hidden layers of 100 and 20 units (the MLP of the underspecification paper, appendix A.1).
+            Hidden layers with ReLU, of 100 and 20 units unless ``hidden`` says otherwise (the MLP of the
+            underspecification paper, appendix A.1).
         ``"lenet"``
             Convolutions of 6 and 16 channels with 5x5 filters, each followed by 2x2 max-pooling, then fully
             connected layers of 120 and 84 units.
@@ -104,6 +107,8 @@ def build(
         about twenty times the computing. Networks without strided convolutions refuse it.
     init : {"pytorch", "torchvision"}
         The initialisation: see the head of this module. ``"logreg"``, ``"mlp"`` and ``"lenet"`` know only the first.
+    hidden : sequence of int
+        Units of the hidden layers of ``"mlp"``; ``width`` scales them, too. Other networks refuse it.
     image_size : (int, int)
         Height and width of the input.
     seed : int
@@ -113,14 +118,17 @@ def build(
     ------
     ValueError
         If the name is unknown (the message lists the known ones), a size is not positive, ``pooling=False`` or
-        ``strides=False`` is asked of a network that has none, the network does not know the initialisation, or the
-        images are too small for the network.
+        ``strides=False`` is asked of a network that has none, hidden layers of one that is no MLP, the network does
+        not know the initialisation, or the images are too small for the network.
 
     References
     ----------
     VGG: Simonyan and Zisserman, 2015. ResNet: He et al., 2016. DenseNet: Huang et al., 2017.
     """
     size = _check_request(name, image_size, pooling, strides)
+    if hidden and name != "mlp":
+        raise ValueError(f"got hidden={hidden!r} for {name!r}; only 'mlp' has hidden layers to choose")
+    units = tuple(positive_int(f"hidden[{number}]", value) for number, value in enumerate(hidden))
     for label, value in (("in_channels", in_channels), ("num_classes", num_classes)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"got {label}={value!r}; expected a positive int")
@@ -135,7 +143,7 @@ def build(
             f"(torchvision has {', '.join(map(repr, _TORCHVISION))})"
         )
     rows, columns = (_last_map(name, length, pooling, strides)[0] for length in size)
-    request = _Request(in_channels, num_classes, width, pooling, strides, init, (rows, columns))
+    request = _Request(in_channels, num_classes, width, pooling, strides, init, units, (rows, columns))
     with isolated_random_state(derive_seed(check_seed(seed))):
         return _BUILDERS[name](request)
 
@@ -219,17 +227,12 @@ def _logistic_regression(request: _Request) -> nn.Sequential:
 
 def _mlp(request: _Request) -> nn.Sequential:
     num_pixels = request.in_channels * math.prod(request.map_size)
-    first, second = request.scaled(100), request.scaled(20)
-    return nn.Sequential(
-        OrderedDict(
-            flatten=nn.Flatten(),
-            linear1=nn.Linear(num_pixels, first),
-            relu1=nn.ReLU(),
-            linear2=nn.Linear(first, second),
-            relu2=nn.ReLU(),
-            output=nn.Linear(second, request.num_classes),
-        )
-    )
+    sizes = [num_pixels, *map(request.scaled, request.hidden or (100, 20))]
+    layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
+    for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes), 1):
+        layers |= {f"linear{number}": nn.Linear(inputs, outputs), f"relu{number}": nn.ReLU()}
+    layers["output"] = nn.Linear(sizes[-1], request.num_classes)
+    return nn.Sequential(layers)
 
 
 def _lenet(request: _Request) -> nn.Sequential:

@@ -7,6 +7,7 @@ global random state of PyTorch is never read and never changed.
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -126,12 +127,19 @@ def full_precision() -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
 
 
+_ONE_THREAD = threading.RLock()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread inside the block: rounding depends on their number, and a training amplifies it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+    """Compute on one thread inside the block: rounding depends on their number, and a training amplifies it.
+
+    The number belongs to the process. So only one of its Python threads at a time is inside; others wait.
+    """
+    with _ONE_THREAD:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nadtools import storage
-from nadtools.device import positive_int as positive_int  # still imported from here, too
+from nadtools.device import positive_int
 from nadtools.directions import as_direction
 from nadtools.moments import fix_signs
 

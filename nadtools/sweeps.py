@@ -11,7 +11,6 @@ import functools
 import hashlib
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -48,7 +47,6 @@ _PROCEDURE = 1  # to be raised whenever the same parameters would give other num
 _INITIALISATION, _ORDER, _TRAIN_DATA, _TEST_DATA, _LAYERS = range(5)  # random streams of a seed
 _LOSS_WINDOW = 10
 _NETWORKS_AT_ONCE = 16  # on a GPU
-_ONE_TRAINING = threading.Lock()
 
 
 class UnitSeeds(NamedTuple):
@@ -232,7 +230,7 @@ def sweep(
 def _train_one(plan: _Plan, problem: Problem, seed: int) -> list[Row]:
     """The unit of work of a process: one training, from data to row."""
     # PyTorch's global generator, from which layers draw, is one for all threads of a process.
-    with _ONE_TRAINING, one_thread(), isolated_random_state(derive_seed(seed, _LAYERS)):
+    with one_thread(), isolated_random_state(derive_seed(seed, _LAYERS)):
         start = time.perf_counter()
         network, train_data, test_data, config = _prepare(plan, problem, seed)
         autocast = plan.autocast
@@ -251,7 +249,7 @@ def _train_one(plan: _Plan, problem: Problem, seed: int) -> list[Row]:
 
 def _train_group(plan: _Plan, units: Sequence[tuple[Problem, int]]) -> list[Row]:
     """Several trainings at once."""
-    with _ONE_TRAINING, one_thread():
+    with one_thread():
         start = time.perf_counter()
         prepared = [_prepare(plan, problem, seed) for problem, seed in units]
         results = train_together(*zip(*prepared, strict=True), device=plan.device, progress=False)

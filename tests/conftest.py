@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import nadtools as nt
+from nadtools import experiments
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +19,31 @@ def published_lenet() -> nt.NADs:
     if not folder or not (Path(folder) / "published" / "LeNet_NADs.npy").exists():
         pytest.skip("set NADTOOLS_DATA to a folder with published/LeNet_NADs.npy to compare with the authors' NADs")
     return nt.published.load_nads("lenet", data_dir=folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """For results that the tests of one file share."""
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture(scope="module")
+def lenet():
+    """The stored NADs of LeNet."""
+    return experiments.load_atlas("lenet")
+
+
+@pytest.fixture
+def trained_on(monkeypatch, request):
+    """What every training was given by the file of experiments that the test file imports as ``module``."""
+    calls = []
+
+    def record(network, train_data, test_data, config, **options):
+        calls.append((network, train_data, test_data, config))
+        return nt.train(network, train_data, test_data, config, **options)
+
+    monkeypatch.setattr(request.module.module, "train", record)
+    return calls
 
 
 @pytest.fixture(autouse=True)

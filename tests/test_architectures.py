@@ -43,6 +43,20 @@ def test_parameter_counts_are_those_of_the_text():
     assert num_parameters(nt.build("lenet", pooling=False)) == lenet + 16 * (24 * 24 - 25) * 120
 
 
+def test_hidden_layers_of_the_mlp_can_be_chosen():
+    network = nt.build("mlp", in_channels=4, hidden=(200, 50), seed=3)
+    sizes = [(layer.in_features, layer.out_features) for layer in layers(network, nn.Linear)]
+    assert sizes == [(4096, 200), (200, 50), (50, 2)]
+    assert [*map(type, network)] == [nn.Flatten, nn.Linear, nn.ReLU, nn.Linear, nn.ReLU, nn.Linear]
+    assert num_parameters(nt.build("mlp", hidden=[8], width=0.5)) == (1024 * 4 + 4) + (4 * 2 + 2)
+    given, default = nt.build("mlp", hidden=(100, 20)), nt.build("mlp")
+    assert torch.equal(given.output.weight, default.output.weight)
+    with pytest.raises(ValueError, match=r"hidden=\(200,\) for 'lenet'"):
+        nt.build("lenet", hidden=(200,))
+    with pytest.raises(ValueError, match=r"hidden\[1\]=0"):
+        nt.build("mlp", hidden=(200, 0))
+
+
 @pytest.mark.parametrize("name", nt.available())
 @pytest.mark.parametrize(
     ("channels", "classes", "size", "width"),

@@ -17,31 +17,8 @@ DIGITS = {"architecture": "logreg", "data": "digits"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("results")
-
-
-@pytest.fixture(scope="module")
 def digits():
     return nt.load_images("digits", per_class=8, test_per_class=8)
-
-
-@pytest.fixture(scope="module")
-def lenet():
-    return experiments.load_atlas("lenet")
-
-
-@pytest.fixture
-def trained_on(monkeypatch):
-    """What every training was given."""
-    calls = []
-
-    def record(network, train_data, test_data, config, **options):
-        calls.append((network, train_data, test_data, config))
-        return nt.train(network, train_data, test_data, config, **options)
-
-    monkeypatch.setattr(module, "train", record)
-    return calls
 
 
 def run(name, folder, **changes):

@@ -18,29 +18,6 @@ B2 = {"architecture": "logreg", "basis": "nads"}
 B3 = {"architecture": "mlp", "data": "digits"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("results")
-
-
-@pytest.fixture(scope="module")
-def lenet():
-    return experiments.load_atlas("lenet")
-
-
-@pytest.fixture
-def trained_on(monkeypatch):
-    """What every training was given."""
-    calls = []
-
-    def record(network, train_data, test_data, config, **options):
-        calls.append((network, train_data, test_data, config))
-        return nt.train(network, train_data, test_data, config, **options)
-
-    monkeypatch.setattr(module, "train", record)
-    return calls
-
-
 def run(name, folder, **selectors):
     path = experiments.run(name, results_dir=folder, **SMOKE, **selectors)
     assert experiments.stale(path) == []
@@ -128,15 +105,6 @@ def test_settings_of_the_appendix():
     assert len(config("B2", "laptop", architecture="lenet", basis="nads")["indices"]) == 5
     assert len(config("B2", "laptop", architecture="resnet18", basis="nads")["indices"]) == 3
     assert len(config("B3", "laptop", architecture="lenet", data="cifar10-subset")["indices"]) == 8
-
-
-def test_the_mlp_of_figure_3():
-    network = module._build({"architecture": "mlp", "build_options": {"hidden": [200, 50]}}, 4, (32, 32), 3)
-    sizes = [(layer.in_features, layer.out_features) for layer in network if isinstance(layer, torch.nn.Linear)]
-    assert sizes == [(4096, 200), (200, 50), (50, 2)]
-    assert sum(isinstance(layer, torch.nn.ReLU) for layer in network) == 2
-    again = module._build({"architecture": "mlp", "build_options": {"hidden": [200, 50]}}, 4, (32, 32), 3)
-    assert torch.equal(network.output.weight, again.output.weight)
 
 
 @pytest.mark.parametrize(("first", "second"), [(1.0, 0.5), (0.2, 1.0), (1.0, 0.0)])

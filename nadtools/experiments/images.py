@@ -8,14 +8,11 @@ initial network and the order of the images, is the same for all trainings with 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import math
 import os
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -26,11 +23,12 @@ from scipy import stats
 from torch import Tensor, nn
 
 from nadtools import architectures
-from nadtools.device import derive_seed, generator, one_thread
+from nadtools.device import derive_seed, generator
 from nadtools.directions import random_basis
 from nadtools.experiments.atlas import load_atlas
 from nadtools.experiments.runner import EXPERIMENTS as _KNOWN
 from nadtools.experiments.runner import Experiment, Scale, Session, load_table, result_path
+from nadtools.experiments.tables import VERDICTS, Row, claims_table, timed
 from nadtools.images import Images, load_images
 from nadtools.interventions import flip, poison
 from nadtools.sweeps import unit_seeds
@@ -48,7 +46,6 @@ __all__ = [
 ]
 
 Data = tuple[Tensor, Tensor]
-Row = dict[str, Any]
 
 #: The data sets by the names that the experiments give them, the best first, as arguments of ``load_images``.
 DATA: Final[dict[str, dict[str, Any]]] = {
@@ -65,8 +62,6 @@ _SMALL_DATA = ("cifar10-subset", "digits")
 _EPSILON = 0.05
 _OTHER_LABELS, _PERMUTATION, _BASIS = range(3)  # random streams of a seed
 _TEXTS = ("arm", "replace")  # columns
-_VERDICTS: Final = {True: "holds", False: "does not hold"}
-_ONE_TRAINING = threading.Lock()
 
 
 def _setting(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
@@ -193,19 +188,10 @@ def _predict(network: nn.Module, x: Tensor) -> Tensor:
         return torch.cat([network(batch).argmax(1) for batch in x.split(1024)])
 
 
-@contextlib.contextmanager
-def _timed(row: Row, plan: _Plan) -> Any:
-    """Alone in the process and on one thread."""
-    with _ONE_TRAINING, one_thread():
-        start = time.perf_counter()
-        yield
-        row |= {"seconds": round(time.perf_counter() - start, 3), "device": plan.device.type}
-
-
 def _train_poisoned(plan: _Plan, unit: Mapping[str, Any]) -> Row:
     """Train on images with a carrier, or without where the index is None; test on clean ones and on others."""
     row: Row = dict.fromkeys(("test_accuracy_poisoned", "follows_carrier", "follows_content"))
-    with _timed(row, plan):
+    with timed(row, plan.device):
         images = _images(plan)
         y, num_classes = images.y_test, images.num_classes
 
@@ -236,7 +222,7 @@ def _train_poisoned(plan: _Plan, unit: Mapping[str, Any]) -> Row:
 def _train_span(plan: _Plan, unit: Mapping[str, Any]) -> Row:
     """Train and test on what images hold in the span of the first NADs."""
     row: Row = {}
-    with _timed(row, plan):
+    with timed(row, plan.device):
         images = _images(plan)
         first = plan.nads[: unit["count"]].flatten(1).to(images.x_train)
 
@@ -252,7 +238,7 @@ def _train_span(plan: _Plan, unit: Mapping[str, Any]) -> Row:
 def _train_flipped(plan: _Plan, unit: Mapping[str, Any]) -> Row:
     """Train and test on one representation of the images; which test images are right is kept."""
     row: Row = {"correct": None}
-    with _timed(row, plan):
+    with timed(row, plan.device):
         images = _images(plan)
 
         def prepared(x: Tensor) -> Tensor:
@@ -442,8 +428,7 @@ def poisoning_claims(table: pd.DataFrame) -> pd.DataFrame:
         ("the last two carriers cost at most 5 points", f"{100 * last:.1f} points", last <= 0.05),
         ("the first carrier costs at least 15 points", f"{100 * first:.1f} points", first >= 0.15),
     ]
-    rows = [(claim, measured, _VERDICTS[holds]) for claim, measured, holds in claims]
-    return pd.DataFrame(rows, columns=["claim", "measured", "verdict"])
+    return claims_table(claims)
 
 
 def flipping_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
@@ -477,9 +462,9 @@ def flipping_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
         claim, verdict = "", ""
         if isotropic:
             claim = "changes less than 2 points"
-            verdict = _VERDICTS[bool(ends) and all(low < 0.02 and high > -0.02 for low, high in ends)]
+            verdict = VERDICTS[bool(ends) and all(low < 0.02 and high > -0.02 for low, high in ends)]
         elif arm == "flipped":
-            claim, verdict = "costs at least 10 points", _VERDICTS[difference <= -0.1]
+            claim, verdict = "costs at least 10 points", VERDICTS[difference <= -0.1]
         low, high = (min(end[0] for end in ends), max(end[1] for end in ends)) if ends else (np.nan, np.nan)
         rows.append((arm, difference, low, high, claim, verdict))
     return pd.DataFrame(rows, columns=["arm", "difference", "low", "high", "claim", "verdict"])

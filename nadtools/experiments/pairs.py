@@ -15,16 +15,11 @@ contradictions, in which one part says the one class and the other part the othe
 from __future__ import annotations
 
 import base64
-import contextlib
 import dataclasses
 import functools
 import hashlib
-import itertools
 import os
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,20 +29,18 @@ from torch import Tensor, nn
 
 from nadtools import architectures
 from nadtools.boundaries import boundary_angle, cross_section, margins
-from nadtools.device import derive_seed, isolated_random_state, one_thread
 from nadtools.directions import random_basis
 from nadtools.distributions import Concatenated, Labelled, LinearlySeparable, concatenate
 from nadtools.experiments.atlas import load_atlas
 from nadtools.experiments.images import DATA
 from nadtools.experiments.runner import Experiment, Scale, Session, load, read_record, result_path
+from nadtools.experiments.tables import Row, claims_table, timed
 from nadtools.images import binary, load_images
 from nadtools.sweeps import unit_seeds
 from nadtools.training import Data, TrainConfig, evaluate, train
 from nadtools.units import run_units
 
 __all__ = ["EXPERIMENTS", "Pairs", "concatenation_claims", "load_pairs", "load_transition", "pair_claims"]
-
-Row = dict[str, Any]
 
 _SIZE = (32, 32)
 _DEEP = ("vgg11", "resnet18", "densenet121")
@@ -58,9 +51,6 @@ _SMALL_DATA = ("cifar10-subset", "digits")
 _NADS_OF: Final = {"logreg": "lenet", "mlp": "lenet"}
 _MOST_SEEDS = 10  # that loaders look for
 _AT_CHANCE = 0.6  # training loss in nats; guessing has ln 2 = 0.693
-_LAYERS = 4  # the random stream of a seed for dropout's like, as in nadtools.sweeps
-_VERDICTS: Final = {True: "holds", False: "does not hold"}
-_ONE_TRAINING = threading.Lock()
 
 
 def _config(**changes: Any) -> dict[str, Any]:
@@ -152,32 +142,6 @@ class _Plan:
         return torch.float64 if self.parameters["precision"] == "double" else torch.float32
 
 
-def _build(parameters: Mapping[str, Any], in_channels: int, image_size: tuple[int, int], seed: int) -> nn.Module:
-    """A network with two outputs."""
-    options = dict(parameters["build_options"])
-    hidden = options.pop("hidden", None)
-    if hidden is None:
-        name = parameters["architecture"]
-        return architectures.build(name, in_channels, 2, image_size=image_size, seed=seed, **options)
-    # The MLP of B3 has other widths than that of B2.
-    sizes = [in_channels * image_size[0] * image_size[1], *hidden]
-    layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
-    with isolated_random_state(seed):
-        for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes), 1):
-            layers |= {f"linear{number}": nn.Linear(inputs, outputs), f"relu{number}": nn.ReLU()}
-        layers["output"] = nn.Linear(sizes[-1], 2)
-    return nn.Sequential(layers)
-
-
-@contextlib.contextmanager
-def _timed(row: Row, plan: _Plan, seed: int) -> Iterator[None]:
-    """Alone in the process and on one thread."""
-    with _ONE_TRAINING, one_thread(), isolated_random_state(derive_seed(seed, _LAYERS)):
-        start = time.perf_counter()
-        yield
-        row |= {"seconds": round(time.perf_counter() - start, 3), "device": plan.device.type}
-
-
 def _fit(plan: _Plan, train_data: Data, test_data: Data, seed: int) -> tuple[nn.Module | None, Row]:
     """Train a network, if need be again with a smaller learning rate; None where the last training diverged."""
     seeds, shape = unit_seeds(seed), train_data[0].shape[1:]
@@ -187,7 +151,10 @@ def _fit(plan: _Plan, train_data: Data, test_data: Data, seed: int) -> tuple[nn.
     autocast = plan.device.type == "cuda" and plan.parameters["architecture"] in _DEEP
     trained = None
     for repetition in range(plan.parameters["repetitions"] + 1):
-        network = _build(plan.parameters, shape[0], (shape[1], shape[2]), seeds.initialisation)
+        network = architectures.build(
+            plan.parameters["architecture"], shape[0], 2,
+            image_size=(shape[1], shape[2]), seed=seeds.initialisation, **plan.parameters["build_options"],
+        )  # fmt: skip
         max_lr = config.max_lr / 2**repetition
         try:
             result = train(
@@ -228,7 +195,7 @@ def _train_pair(plan: _Plan, unit: Mapping[str, Any]) -> Row:
         )
     )  # fmt: skip
     parameters, seed = plan.parameters, unit["seed"]
-    with _timed(row, plan, seed):
+    with timed(row, plan.device):
         problem = _pair_problem(parameters, *(plan.directions[unit[part]] for part in ("first", "second")))
         seeds = unit_seeds(seed)
         train_data = problem.sample(parameters["num_train"], seeds.train_data, device=plan.device)
@@ -276,7 +243,7 @@ def _train_transition(plan: _Plan, unit: Mapping[str, Any]) -> Row:
         ("test_accuracy_images", "test_accuracy_direction", "follows_images", "margin", "margin_found")
     )
     parameters, seed = plan.parameters, unit["seed"]
-    with _timed(row, plan, seed):
+    with timed(row, plan.device):
         train_images, test_images = _load(tuple(parameters["images"].items()))
         v = plan.directions[unit["index"]]
         part = LinearlySeparable(v, parameters["epsilon"], parameters["sigma"])
@@ -605,7 +572,7 @@ def pair_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
             ),
             ("two early directions: at most 15° away from the maximum margin", _degrees(away), away <= 15),
         ]
-    return _claims([*claims, _loss_claim(table)])
+    return claims_table([*claims, _loss_claim(table)])
 
 
 _MAXIMUM_MARGIN: Final = float(np.degrees(np.arctan2(1.0, 0.5)))
@@ -664,7 +631,7 @@ def concatenation_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
                 lost <= 0.05,
             ),
         ]
-    return _claims([*claims, _loss_claim(trained)])
+    return claims_table([*claims, _loss_claim(trained)])
 
 
 def _means(table: pd.DataFrame, by: list[str], names: list[str]) -> pd.DataFrame:
@@ -693,13 +660,6 @@ def _degrees(angle: float) -> str:
 
 def _known(value: float, text: str) -> str:
     return text if np.isfinite(value) else "not known"
-
-
-def _claims(rows: list[Any]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [(claim, measured, _VERDICTS[bool(holds)]) for claim, measured, holds in rows],
-        columns=["claim", "measured", "verdict"],
-    )
 
 
 EXPERIMENTS = (
