@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import json
 import os
@@ -316,3 +317,19 @@ def dead_controls(page: Page) -> tuple[int, list[str]]:
             if not _changes(figure, before):
                 problems.append(f"figure {index + 1}: slider {number + 1} changes nothing")
     return count, problems
+
+
+def without_data(page: Page) -> list[str]:
+    """Download every figure's table of numbers: the figures that give none, or cells that are no numbers."""
+    problems = []
+    for button in page.locator(".figure-data").all():
+        button.evaluate("(button) => button.scrollIntoView({block: 'center', behavior: 'instant'})")
+        with page.expect_download() as download:
+            button.click()
+        with open(download.value.path(), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        name = download.value.suggested_filename
+        numbers = [row[axis] for row in rows for axis in ("x", "y")]
+        if not name.endswith(".csv") or not rows or not all(numbers):
+            problems.append(f"{name}: {len(rows)} rows, {numbers.count('')} empty cells")
+    return problems

@@ -26,6 +26,7 @@ from book_browser import (
     smoke_book,
     undrawn,
     visit,
+    without_data,
 )
 from playwright.sync_api import Browser, sync_playwright
 
@@ -111,16 +112,21 @@ def test_pages_open_from_a_folder_without_a_server(book: BuiltBook, browser: Bro
     assert not problems, listing(problems)
 
 
-def test_every_control_changes_its_figure(book: BuiltBook, browser: Browser, address: str) -> None:
-    problems, count = {}, 0
+def test_every_control_changes_its_figure_and_every_figure_gives_its_data(
+    book: BuiltBook, browser: Browser, address: str
+) -> None:
+    problems, count, tables = {}, 0, 0
     for name in pages_with_figures(book):
         with visit(browser, address, name) as (page, found):
+            tables += page.locator(".figure-data").count()
+            missing = without_data(page)
             controls, dead = dead_controls(page)
             count += controls
-            if found := found + dead:
+            if found := found + missing + dead:
                 problems[name] = found
     assert not problems, listing(problems)
     assert count > 0, "no figure of the book has a control"
+    assert tables > 40, f"{tables} figures of the book give their data"
 
 
 def test_the_pointer_on_a_map_draws_the_wave_of_its_frequency(book: BuiltBook, browser: Browser, address: str) -> None:

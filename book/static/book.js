@@ -62,3 +62,53 @@ document.addEventListener("DOMContentLoaded", () => {
     figure.on("plotly_restyle", () => { shown = null; }); /* another network may have been chosen */
   });
 });
+
+/* The numbers of a figure, as it is drawn at the moment, as a table with a row for each point. */
+document.addEventListener("DOMContentLoaded", () => {
+  const at = (values, start, step, k) => (values ? values[k] : (start || 0) + (step || 1) * k);
+  const label = ({ customdata, text }, k) => [text, customdata]
+    .flatMap((texts) => (texts && typeof texts === "object" && texts[k] !== undefined ? Array.from([texts[k]].flat()) : []))
+    .join(" ").replace(/<[^>]*>/g, " ");
+  const points = (trace) => {
+    if (!trace.z) {
+      const error = trace.error_y && trace.error_y.visible ? trace.error_y.array : [];
+      return Array.from(trace.y || trace.x, (_, k) =>
+        [at(trace.x, trace.x0, trace.dx, k), at(trace.y, trace.y0, trace.dy, k), "", error[k], label(trace, k)]);
+    }
+    return Array.from(trace.z).flatMap((row, i) => Array.from(row, (value, j) =>
+      [at(trace.x, trace.x0, trace.dx, j), at(trace.y, trace.y0, trace.dy, i), value, "", ""]));
+  };
+  const cell = (value) => {
+    const rounded = typeof value === "number" ? Number(value.toPrecision(7)) : value; /* more is single precision's noise */
+    const text = rounded === undefined || rounded === null ? "" : String(rounded);
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const table = (figure) => {
+    const rows = [["panel", "line", "x", "y", "z", "error", "label"]];
+    figure._fullData.filter((trace) => trace.visible === true && trace.type !== "image").forEach((trace) => {
+      const panel = (trace.yaxis || "y").slice(1) || "1";
+      const name = (figure.data[trace.index].name || "").replace(/<[^>]*>/g, " ");
+      points(trace).filter(([x, y]) => x !== null && y !== null) /* a gap in a line is no point */
+        .forEach((point) => rows.push([panel, name, ...point]));
+    });
+    return rows.map((row) => row.map(cell).join(",")).join("\r\n");
+  };
+  const page = location.pathname.split("/").pop().replace(/\.html$/, "");
+  document.querySelectorAll(".nadtools-figure").forEach((box, index) => {
+    const figure = box.querySelector(".plotly-graph-div");
+    if (!figure.data || figure.data.every((trace) => trace.type === "image")) return; /* photographs are no numbers */
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "figure-data";
+    button.textContent = "Data as CSV";
+    button.setAttribute("aria-label", `Data of figure ${index + 1} as CSV`);
+    button.addEventListener("click", () => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([`${table(figure)}\r\n`], { type: "text/csv" }));
+      link.download = `${page}-figure-${index + 1}.csv`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+    box.append(button);
+  });
+});
