@@ -125,7 +125,7 @@ class _PageRenderer(MimetypeRenderer):
         alt, caption = _alternative_text(fig_dict)
         alt = html.escape(alt, quote=True)
         fragment = (
-            f'<figure class="nadtools-figure"><div role="img" aria-label="{alt}">{plot}</div>'
+            f'<figure class="nadtools-figure"><div role="group" aria-label="{alt}">{plot}</div>'
             f"<noscript><p>This figure is drawn with JavaScript. It shows: {alt}</p></noscript>"
         )
         lines = [html.escape(caption)] if caption else []

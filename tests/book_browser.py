@@ -180,7 +180,7 @@ def undrawn(page: Page) -> list[str]:
                 const box = gd.closest(".nadtools-figure");
                 if (!box) problems.push(`${name} was not made by the book's renderer (call use_book_style first)`);
                 else {
-                    if (!box.querySelector("[role=img]").getAttribute("aria-label").trim())
+                    if (!box.querySelector("[role=group]").getAttribute("aria-label").trim())
                         problems.push(`${name} has neither alternative text nor a title`);
                     const column = box.getBoundingClientRect().width;
                     if (svg.width > column + 1)
@@ -333,3 +333,20 @@ def without_data(page: Page) -> list[str]:
         if not name.endswith(".csv") or not rows or not all(numbers):
             problems.append(f"{name}: {len(rows)} rows, {numbers.count('')} empty cells")
     return problems
+
+
+def dead_keys(page: Page) -> tuple[int, list[str]]:
+    """Use the controls that figures have for the keyboard: how many there are, and those that change nothing."""
+    count, problems = 0, []
+    for index, figure in enumerate(page.locator(".nadtools-figure").all()):
+        drawn = figure.locator(".plotly-graph-div")
+        for number, control in enumerate(figure.locator(".figure-keys input, .figure-keys select").all()):
+            count += 1
+            menu = control.evaluate("(c) => Boolean(c.options)")
+            control.focus()
+            before = drawn.evaluate(_FINGERPRINT)
+            last = control.evaluate("(c) => (c.options ? c.selectedIndex === c.length - 1 : c.value === c.max)")
+            page.keyboard.press("ArrowUp" if menu and last else "ArrowDown" if menu or last else "ArrowRight")
+            if not _changes(drawn, before):
+                problems.append(f"figure {index + 1}: control {number + 1} for the keyboard changes nothing")
+    return count, problems

@@ -13,10 +13,12 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import torch
 import yaml
+from axe_playwright_python.sync_playwright import Axe
 from book_browser import (
     REPOSITORY,
     BuiltBook,
     dead_controls,
+    dead_keys,
     faint_text,
     find_chromium,
     launch,
@@ -120,9 +122,11 @@ def test_every_control_changes_its_figure_and_every_figure_gives_its_data(
         with visit(browser, address, name) as (page, found):
             tables += page.locator(".figure-data").count()
             missing = without_data(page)
-            controls, dead = dead_controls(page)
+            (controls, dead), (keys, mute) = dead_controls(page), dead_keys(page)
             count += controls
-            if found := found + missing + dead:
+            if controls and not keys:
+                mute.append("no control can be reached by the keyboard")
+            if found := found + missing + dead + mute:
                 problems[name] = found
     assert not problems, listing(problems)
     assert count > 0, "no figure of the book has a control"
@@ -167,6 +171,29 @@ def test_text_in_outputs_reads(book: BuiltBook, browser: Browser, address: str, 
     for name in pages_with_figures(book):
         with visit(browser, address, name, dark=dark) as (page, _):
             problems[name] = faint_text(page)
+    assert not listing(problems), listing(problems)
+
+
+def test_axe_finds_nothing_serious(book: BuiltBook, browser: Browser, address: str) -> None:
+    problems = {}
+    for name in book.pages():
+        if name.startswith("_modules"):
+            continue  # listings of code, all alike
+        with visit(browser, address, name) as (page, _):
+            page.wait_for_timeout(500)  # the theme waits before it looks for boxes that scroll
+            # MathJax draws its formulas, and describes them itself. The contrast of one long page takes a minute.
+            contrast = {"color-contrast": {"enabled": name != "book/api.html"}}
+            found = Axe().run(
+                page,
+                context={"exclude": [["mjx-container"]]},
+                options={"rules": contrast, "resultTypes": ["violations"]},
+            )
+            problems[name] = [
+                f"{violation['id']}: {node['html'][:120]}"
+                for violation in found.response["violations"]
+                if violation["impact"] in ("serious", "critical")
+                for node in violation["nodes"]
+            ]
     assert not listing(problems), listing(problems)
 
 
@@ -226,7 +253,7 @@ def test_the_checks_find_what_is_broken(book: BuiltBook, browser: Browser, tmp_p
     (tmp_path / "bad.html").write_text(
         """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><script src="plotly.min.js"></script>
         <main><img src="https://example.org/picture.png" alt="far"><img src="missing.png" alt="near">
-        <figure class="nadtools-figure"><div role="img" aria-label="">
+        <figure class="nadtools-figure"><div role="group" aria-label="">
         <div id="figure" class="plotly-graph-div" style="width:500px;height:400px"></div></div></figure></main>
         <script>console.error("told so");
         const steps = [0, 1].map((k) => ({label: `${k}`, method: "skip", args: []}));

@@ -112,3 +112,61 @@ document.addEventListener("DOMContentLoaded", () => {
     box.append(button);
   });
 });
+
+/* Plotly's sliders and menus answer to the pointer alone. The same controls for the keyboard appear when it reaches them. */
+document.addEventListener("DOMContentLoaded", () => {
+  const plain = (text) => (text || "").replace(/<[^>]*>/g, " ").trim();
+  document.querySelectorAll(".nadtools-figure").forEach((box, index) => {
+    const figure = box.querySelector(".plotly-graph-div");
+    const keys = document.createElement("div");
+    keys.className = "figure-keys";
+    keys.setAttribute("role", "group");
+    keys.setAttribute("aria-label", `Controls of figure ${index + 1}`);
+    const choose = (kind, number, { method, args }, active) => {
+      Plotly.relayout(figure, { [`${kind}[${number}].active`]: active });
+      if (method !== "skip") Plotly[method](figure, ...args);
+    };
+    const add = (name, control) => {
+      const label = document.createElement("label");
+      label.append(`${name} `, control);
+      keys.append(label);
+    };
+    const layout = figure.layout || {};
+    (layout.updatemenus || []).forEach((menu, number) => {
+      if (menu.type === "buttons") {
+        menu.buttons.forEach((entry, k) => {
+          const button = document.createElement("button");
+          button.type = "button";
+          button.textContent = plain(entry.label);
+          button.addEventListener("click", () => choose("updatemenus", number, entry, k));
+          keys.append(button);
+        });
+        return;
+      }
+      const select = document.createElement("select");
+      menu.buttons.forEach((entry) => select.add(new Option(plain(entry.label))));
+      select.addEventListener("focus", () => { select.selectedIndex = figure.layout.updatemenus[number].active || 0; });
+      select.addEventListener("change", () =>
+        choose("updatemenus", number, figure.layout.updatemenus[number].buttons[select.selectedIndex], select.selectedIndex));
+      add("Show", select);
+    });
+    (layout.sliders || []).forEach((slider, number) => {
+      const range = document.createElement("input");
+      Object.assign(range, { type: "range", min: 0, max: slider.steps.length - 1, value: slider.active || 0 });
+      const tell = () => range.setAttribute("aria-valuetext", plain(figure.layout.sliders[number].steps[range.value].label));
+      tell();
+      range.addEventListener("focus", () => { range.value = figure.layout.sliders[number].active || 0; tell(); });
+      range.addEventListener("input", () => {
+        tell();
+        choose("sliders", number, figure.layout.sliders[number].steps[range.value], Number(range.value));
+      });
+      add(plain((slider.currentvalue || {}).prefix).replace(/[=:]$/, "") || "Step", range);
+    });
+    if (keys.childElementCount) box.append(keys);
+  });
+});
+
+/* The theme lets the keyboard reach boxes of code that scroll, and looks for them when the window changes. Opening a solution shows more. */
+document.addEventListener("click", ({ target }) => {
+  if (target.closest(".toggle-button, summary")) setTimeout(() => window.dispatchEvent(new Event("resize")), 0);
+});

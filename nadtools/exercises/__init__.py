@@ -54,11 +54,11 @@ class Verdict:
         return f"{'✓' if self.correct else '✗'} Exercise {self.exercise}: {self.message}"
 
     def _repr_html_(self) -> str:
-        # Colours that have enough contrast on a light and on a dark page; the mark carries the meaning without them.
+        # The mark carries the meaning. No text is coloured: it has to read on a light and on a dark page.
         mark, word, colour = ("✓", "Right", "#2e8b57") if self.correct else ("✗", "Not yet", "#d2691e")
         return (
             f'<div role="status" style="border-left: 4px solid {colour}; padding: 0.3em 0.8em; margin: 0.4em 0">'
-            f'<strong style="color: {colour}">{mark} {word}</strong> '
+            f"<strong>{mark} {word}</strong> "
             f"(exercise {html.escape(self.exercise)}). {html.escape(self.message)}</div>"
         )
 
