@@ -20,6 +20,8 @@ from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 
+import nadtools
+
 # (package, file inside its site-packages folder). MathJax with all TeX extensions: the smaller file fetches some of
 # them when a formula first uses them.
 ASSETS = [
@@ -66,6 +68,13 @@ def leave_thebe_out(app: Sphinx, config: Config) -> None:
                 app.disconnect(listener.id)
 
 
+def state_the_version(app: Sphinx, config: Config) -> None:
+    """At the foot of each page, beside the date."""
+    config.version = config.release = nadtools.__version__
+    config.html_last_updated_fmt = "%Y-%m-%d"
+    config.html_theme_options["extra_footer"] = f"<p>Made with nadtools {nadtools.__version__}.</p>"
+
+
 def resolve_public_name(
     app: Sphinx,
     environment: BuildEnvironment,
@@ -89,6 +98,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for package, name in ASSETS:
         _asset(package, name)  # fail before the build, not at its end
     app.connect("config-inited", leave_thebe_out)
+    app.connect("config-inited", state_the_version)
     app.connect("missing-reference", resolve_public_name)
     app.connect("html-page-context", add_plotly_where_needed)
     app.connect("build-finished", copy_assets)
