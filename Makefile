@@ -15,7 +15,7 @@ CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit triton nvidia-cublas
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book smoke test lint format benchmark lab launch lock release clean
+.PHONY: help book smoke test lint format benchmark lab launch links lock release clean
 
 help:
 	@echo "make book    execute every chapter and build the pages (SCALE=smoke for a quick one)"
@@ -25,6 +25,7 @@ help:
 	@echo "make benchmark  measure the times on the book's benchmark page (some twenty minutes)"
 	@echo "make format  format the code as the checks expect"
 	@echo "make launch  give the chapters the cell that they need on Colab, after a change of the address in _config.yml"
+	@echo "make links   ask every other host that the built book links to (make book first; wants a network)"
 	@echo "make release the wheel, the source and the built book, in dist/"
 	@echo "make lock    pin requirements.txt again from pyproject.toml"
 	@echo "make clean   remove built pages and caches (.venv stays)"
@@ -79,6 +80,11 @@ lab: $(INSTALLED)
 
 launch: $(INSTALLED)
 	$(BIN)/python book/launch.py
+
+links: $(INSTALLED)
+	@test -d _build/source || { echo "There are no pages yet: run make book, or make book SCALE=smoke, first." >&2; exit 1; }
+	cd _build/source && $(CURDIR)/$(BIN)/python -c 'from jupyter_book.cli.main import main; main()' \
+		build . --builder linkcheck --path-output ../links --all --quiet
 
 # Built twice, the second time from the source archive: so it holds all that it takes.
 release: book
