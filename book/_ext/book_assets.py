@@ -60,6 +60,20 @@ def add_plotly_where_needed(
         app.add_js_file("book.js")
 
 
+def leave_lists_of_citations_plain(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Docutils calls the bibliography a list, but its entries are no list's items, which misleads a screen reader."""
+    if "body" in context:
+        context["body"] = context["body"].replace(
+            '<div role="list" class="citation-list">', '<div class="citation-list">'
+        )
+
+
 def leave_thebe_out(app: Sphinx, config: Config) -> None:
     """Jupyter Book always loads Thebe, whose live cells need two hosts elsewhere; this book does not offer them."""
     for event in ("env-before-read-docs", "doctree-resolved"):
@@ -101,5 +115,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", state_the_version)
     app.connect("missing-reference", resolve_public_name)
     app.connect("html-page-context", add_plotly_where_needed)
+    app.connect("html-page-context", leave_lists_of_citations_plain)
     app.connect("build-finished", copy_assets)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
