@@ -120,12 +120,16 @@ def build(
         If the name is unknown (the message lists the known ones), a size is not positive, ``pooling=False`` or
         ``strides=False`` is asked of a network that has none, hidden layers of one that is no MLP, the network does
         not know the initialisation, or the images are too small for the network.
+    TypeError
+        If the hidden layers are no sequence of ints.
 
     References
     ----------
     VGG: Simonyan and Zisserman, 2015. ResNet: He et al., 2016. DenseNet: Huang et al., 2017.
     """
     size = _check_request(name, image_size, pooling, strides)
+    if not isinstance(hidden, Sequence):
+        raise TypeError(f"got hidden={hidden!r}; expected a sequence of ints, for instance (200, 50)")
     if hidden and name != "mlp":
         raise ValueError(f"got hidden={hidden!r} for {name!r}; only 'mlp' has hidden layers to choose")
     units = tuple(positive_int(f"hidden[{number}]", value) for number, value in enumerate(hidden))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from book_browser import find_chromium, launch
+from playwright.sync_api import Browser, sync_playwright
 
 import nadtools as nt
 from nadtools import experiments
@@ -44,6 +47,21 @@ def trained_on(monkeypatch, request):
 
     monkeypatch.setattr(request.module.module, "train", record)
     return calls
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium with the network cut."""
+    executable = find_chromium()
+    if executable is None:
+        message = "no Chromium found: nothing was opened in a browser (on Debian: apt-get install chromium)"
+        if os.environ.get("CI", "").lower() in ("1", "true"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = launch(playwright, executable)
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(autouse=True)

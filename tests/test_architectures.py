@@ -55,6 +55,8 @@ def test_hidden_layers_of_the_mlp_can_be_chosen():
         nt.build("lenet", hidden=(200,))
     with pytest.raises(ValueError, match=r"hidden\[1\]=0"):
         nt.build("mlp", hidden=(200, 0))
+    with pytest.raises(TypeError, match=r"hidden=200; expected a sequence"):
+        nt.build("mlp", hidden=200)
 
 
 @pytest.mark.parametrize("name", nt.available())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -20,8 +19,6 @@ from book_browser import (
     dead_controls,
     dead_keys,
     faint_text,
-    find_chromium,
-    launch,
     listing,
     serve,
     sideways_scroll,
@@ -30,7 +27,7 @@ from book_browser import (
     visit,
     without_data,
 )
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 import nadtools as nt
 
@@ -42,20 +39,6 @@ def book() -> BuiltBook:
     built = smoke_book()
     assert built.returncode == 0, built.log
     return built
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    executable = find_chromium()
-    if executable is None:
-        message = "no Chromium found: the pages were not opened in a browser (on Debian: apt-get install chromium)"
-        if os.environ.get("CI", "").lower() in ("1", "true"):
-            pytest.fail(message)
-        pytest.skip(message)
-    with sync_playwright() as playwright:
-        chromium = launch(playwright, executable)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import nbformat
 import pytest
-from book_browser import REPOSITORY, find_chromium, launch
+from book_browser import REPOSITORY
 from lab_browser import (
     Lab,
     copy_chapters,
@@ -22,7 +21,7 @@ from lab_browser import (
     wait_until_idle,
 )
 from nbformat.v4 import new_code_cell, new_notebook
-from playwright.sync_api import Browser, Locator, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, expect
 
 CHAPTERS = sorted(path.stem for path in (REPOSITORY / "book").glob("[0-9]*.ipynb"))
 SECONDS_TO_RUN = 300
@@ -50,20 +49,6 @@ PLANS = {
     "08": Plan((), "Train", "epochs"),
     "09": Plan((), "Train", "epochs"),
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    executable = find_chromium()
-    if executable is None:
-        message = "no Chromium found: the explorers were not tried in JupyterLab (on Debian: apt-get install chromium)"
-        if os.environ.get("CI", "").lower() in ("1", "true"):
-            pytest.fail(message)
-        pytest.skip(message)
-    with sync_playwright() as playwright:
-        chromium = launch(playwright, executable)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

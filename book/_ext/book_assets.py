@@ -48,30 +48,21 @@ def copy_assets(app: Sphinx, exception: Exception | None) -> None:
             shutil.copyfile(_asset(package, name), folder / Path(name).name)
 
 
-def add_plotly_where_needed(
+def finish_page(
     app: Sphinx,
     pagename: str,
     templatename: str,
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    if "plotly-graph-div" in context.get("body", ""):
+    """Load Plotly where a page has figures, and mend what would mislead a screen reader."""
+    body = context.get("body", "")
+    if "plotly-graph-div" in body:
         app.add_js_file("plotly.min.js")  # within this event: for this page alone
         app.add_js_file("book.js")
-
-
-def leave_lists_of_citations_plain(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    """Docutils calls the bibliography a list, but its entries are no list's items, which misleads a screen reader."""
-    if "body" in context:
-        context["body"] = context["body"].replace(
-            '<div role="list" class="citation-list">', '<div class="citation-list">'
-        )
+    if body:
+        # Docutils calls the bibliography a list, but its entries are no items of a list.
+        context["body"] = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
 
 
 def leave_thebe_out(app: Sphinx, config: Config) -> None:
@@ -114,7 +105,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", leave_thebe_out)
     app.connect("config-inited", state_the_version)
     app.connect("missing-reference", resolve_public_name)
-    app.connect("html-page-context", add_plotly_where_needed)
-    app.connect("html-page-context", leave_lists_of_citations_plain)
+    app.connect("html-page-context", finish_page)
     app.connect("build-finished", copy_assets)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
