@@ -27,23 +27,23 @@ def with_the_pseudo_inverse(v, matrix, epsilon, sigma, noise_along_v=0.0, power=
     return float(norm.cdf(max(squared, 0) ** power))
 
 
-SOLUTIONS = {"02-1": float(norm.cdf(1)), "02-2": aliases, "02-3": best_accuracy}
+SOLUTIONS = {"02-3": float(norm.cdf(1)), "02-1": aliases, "02-2": best_accuracy}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("02-1", 1.0, "alias"),
-    ("02-1", 0.5, "still there"),
-    ("02-1", float(norm.cdf(math.sqrt(2))), "√2"),
-    ("02-1", float(norm.cdf(math.sqrt(0.5))), "noise in each bin"),
-    ("02-1", float(norm.cdf(1 / 3)), "not 3"),
-    ("02-1", 84.13, "Hint"),
-    ("02-2", lambda f, s, d: {(f + k * (d // s)) % d for k in range(s)}, "itself"),
-    ("02-2", lambda f, s, d: {f + k * (d // s) for k in range(1, s)}, "circle"),
-    ("02-2", lambda f, s, d: {(f + k * s) % d for k in range(1, s)}, "not S"),
-    ("02-2", lambda f, s, d: {(-f) % d}, "Hint"),
-    ("02-3", lambda v, p, e, s: float(norm.cdf(e * float((p @ v).norm()) / s)), "noise goes through P"),
-    ("02-3", lambda v, p, e, s: with_the_pseudo_inverse(v, p, e, s, noise_along_v=1.0), "along v"),
-    ("02-3", lambda v, p, e, s: with_the_pseudo_inverse(v, p, e, s, power=1), "square root"),
-    ("02-3", with_the_pseudo_inverse, "invertible"),
-    ("02-3", lambda v, p, e, s: max(0.51, best_accuracy(v, p, e, s)), "1/2"),
-    ("02-3", lambda v, p, e, s: 0.7, "Hint"),
+    ("02-3", 1.0, "alias"),
+    ("02-3", 0.5, "still there"),
+    ("02-3", float(norm.cdf(math.sqrt(2))), "√2"),
+    ("02-3", float(norm.cdf(math.sqrt(0.5))), "noise in each bin"),
+    ("02-3", float(norm.cdf(1 / 3)), "not 3"),
+    ("02-3", 84.13, "Hint"),
+    ("02-1", lambda f, s, d: {(f + k * (d // s)) % d for k in range(s)}, "itself"),
+    ("02-1", lambda f, s, d: {f + k * (d // s) for k in range(1, s)}, "circle"),
+    ("02-1", lambda f, s, d: {(f + k * s) % d for k in range(1, s)}, "not S"),
+    ("02-1", lambda f, s, d: {(-f) % d}, "Hint"),
+    ("02-2", lambda v, p, e, s: float(norm.cdf(e * float((p @ v).norm()) / s)), "noise goes through P"),
+    ("02-2", lambda v, p, e, s: with_the_pseudo_inverse(v, p, e, s, noise_along_v=1.0), "along v"),
+    ("02-2", lambda v, p, e, s: with_the_pseudo_inverse(v, p, e, s, power=1), "square root"),
+    ("02-2", with_the_pseudo_inverse, "invertible"),
+    ("02-2", lambda v, p, e, s: max(0.51, best_accuracy(v, p, e, s)), "1/2"),
+    ("02-2", lambda v, p, e, s: 0.7, "Hint"),
 ]

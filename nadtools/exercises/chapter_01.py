@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from scipy.stats import norm
 
+from nadtools.directions import fourier_atom
 from nadtools.exercises.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
 
 
@@ -115,6 +116,54 @@ def _grade_sampler(answer: Any) -> str | None:
     return None
 
 
+_WAVE_SIGNATURE = "wave(N, i, j, phase)"
+
+
+def _plain_wave(size: int, i: int, j: int, phase: float) -> torch.Tensor:
+    """The wave before it is scaled, in float64."""
+    pixels = torch.arange(size, dtype=torch.float64)
+    return torch.cos(2 * math.pi * (i * pixels[:, None] + j * pixels) / size - phase)
+
+
+def _grade_wave(answer: Any) -> str | None:
+    # Frequencies with and without a partner, and phases that are neither even nor odd.
+    cases = [(8, 1, 3, 0.4), (8, 0, 2, math.pi / 2), (8, 4, 4, 0.0), (6, 0, 0, 0.0), (8, 4, 0, 0.3), (6, -2, 1, 1.0)]
+    drawn = []
+    for case in cases:
+        value = call(answer, _WAVE_SIGNATURE, *case)
+        if value is None or value is ...:
+            raise UnexpectedAnswer("Your function returns nothing yet; expected a tensor of shape (N, N).")
+        if not isinstance(value, torch.Tensor) or value.is_complex():
+            raise UnexpectedAnswer(f"Expected a real tensor of shape (N, N), but got {describe(value)}.")
+        if tuple(value.shape) != case[:1] * 2:
+            raise UnexpectedAnswer(f"Expected shape (N, N) = {case[:1] * 2}, but got {tuple(value.shape)}.")
+        drawn.append(value.detach().cpu().double())
+
+    def agrees(expected: list[torch.Tensor]) -> bool:
+        # A wave in float32 is off by a few 1e-7; the phases of the largest angles by ten times that.
+        return all(torch.allclose(one, other, atol=1e-5) for one, other in zip(drawn, expected, strict=True))
+
+    right = [fourier_atom((size, size), (i, j), phase, dtype=torch.float64) for size, i, j, phase in cases]
+    if agrees(right):
+        return None
+    plain = [_plain_wave(*case) for case in cases]
+    mistakes = (
+        (plain, "The form is right, but the norm is not 1."),
+        (
+            [math.sqrt(2) / len(one) * one for one in plain],
+            "√2/N scales most waves, but not all: try (0, 0).",
+        ),
+        ([one / len(one) for one in plain], "1/N is the scale of the constant image alone; most waves need more."),
+        ([one / one.square().sum() for one in plain], "This divides by the square of the norm."),
+        ([one.T for one in right], "Rows and columns are exchanged: i counts the periods from top to bottom."),
+        (
+            [fourier_atom((size, size), (i, j), -phase, dtype=torch.float64) for size, i, j, phase in cases],
+            "The phase has the opposite sign: it is subtracted from the angle.",
+        ),
+    )
+    return next((remark for expected, remark in mistakes if agrees(expected)), "")
+
+
 EXERCISES = (
     Exercise(
         id="01-1",
@@ -137,5 +186,17 @@ EXERCISES = (
             "Then x = ε (2y − 1) v + σ times the projected noise; unsqueeze y so that it broadcasts against v.",
         ),
         praise="That is right. Only v carries the label, and v carries no noise.",
+    ),
+    Exercise(
+        id="01-3",
+        summary="Write wave(N, i, j, phase): the Fourier atom of frequency (i, j), a tensor of shape (N, N) of norm 1.",
+        grade=_grade_wave,
+        hints=(
+            "The angle of pixel (r, c) is 2π (i r + j c) / N − phase. A column of row numbers and a row of column "
+            "numbers broadcast to all pixels.",
+            "Most waves have the norm N/√2 before they are scaled. Which have another? Think of (0, 0).",
+            "Divide the cosine of the angles by its own norm, which is right for every wave.",
+        ),
+        praise="That is right, also where (i, j) and (−i, −j) are one and the same frequency.",
     ),
 )

@@ -139,17 +139,6 @@ def _textbook(
 EXERCISES = (
     Exercise(
         id="02-1",
-        summary="Keep every second sample, without a filter, with ε = σ = 1: what is the best accuracy at a generic ℓ?",
-        grade=_grade_plain_subsampling,
-        hints=(
-            "Without a filter the response is 1 everywhere. How many aliases does ℓ have for S = 2?",
-            "The bin holds the signal and one alias, both with weight 1. Which angle does v make with its row of P?",
-            "That angle is 45°, and the accuracy is Φ((ε/σ) cot 45°).",
-        ),
-        praise="That is right. A sample thrown away is one alias gained, and here it is as loud as the signal.",
-    ),
-    Exercise(
-        id="02-2",
         summary="Write aliases(frequency, stride, size): the other frequencies that share its bin after subsampling.",
         grade=_grade_aliases,
         hints=(
@@ -160,7 +149,7 @@ EXERCISES = (
         praise="That is right. The slider of the first figure draws exactly these.",
     ),
     Exercise(
-        id="02-3",
+        id="02-2",
         summary="Write best_accuracy(v, P, epsilon, sigma) for any matrix P, also where P v = 0 or P is invertible.",
         grade=_grade_best_accuracy,
         hints=(
@@ -169,5 +158,16 @@ EXERCISES = (
             "The accuracy is Φ((ε/σ) √(q / (1 − q))): treat q = 0 (1/2) and q = 1, up to rounding, (1) with care.",
         ),
         praise="That is right, for any linear layer there is.",
+    ),
+    Exercise(
+        id="02-3",
+        summary="Keep every second sample, without a filter, with ε = σ = 1: what is the best accuracy at a generic ℓ?",
+        grade=_grade_plain_subsampling,
+        hints=(
+            "Without a filter the response is 1 everywhere. How many aliases does ℓ have for S = 2?",
+            "The bin holds the signal and one alias, both with weight 1. Which angle does v make with its row of P?",
+            "That angle is 45°, and the accuracy is Φ((ε/σ) cot 45°).",
+        ),
+        praise="That is right. A sample thrown away is one alias gained, and here it is as loud as the signal.",
     ),
 )

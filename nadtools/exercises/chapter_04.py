@@ -174,28 +174,6 @@ def _grade_averaged_covariance(answer: Any) -> str | None:
 EXERCISES = (
     Exercise(
         id="04-1",
-        summary="The gradient covariance of logistic regression on 1,024 pixels is c I. What is c?",
-        grade=_grade_logistic_covariance,
-        hints=(
-            "The gradient of a linear model with respect to its input is its weight vector.",
-            "So c is the variance of one weight. How does torch.nn.Linear initialise its weights?",
-            "They are uniform on [−a, a] with a = 1/√D, and such a variable has variance a²/3.",
-        ),
-        praise="That is right. Logistic regression prefers no direction at all.",
-    ),
-    Exercise(
-        id="04-2",
-        summary="Write alignment(covariance, v), which returns α(v) for a v of any length.",
-        grade=_grade_alignment,
-        hints=(
-            "α(v) is the second moment of the gradient's component along v, and v is a unit vector there.",
-            "For a unit vector v, α(v) is the quadratic form v @ covariance @ v.",
-            "Divide by v @ v to allow for a v that is not of unit norm.",
-        ),
-        praise="That is right. α(v) is a weighted mean of the eigenvalues.",
-    ),
-    Exercise(
-        id="04-3",
         summary="The secant of f(x) = max(x_1, x_2) at x0 = 0 with scale s: what is (g_1, g_2)?",
         grade=_grade_secant_of_maximum,
         hints=(
@@ -206,7 +184,18 @@ EXERCISES = (
         praise="That is right, for any s > 0. There is no gradient at 0; the secant takes both sides alike.",
     ),
     Exercise(
-        id="04-4",
+        id="04-2",
+        summary="The gradient covariance of logistic regression on 1,024 pixels is c I. What is c?",
+        grade=_grade_logistic_covariance,
+        hints=(
+            "The gradient of a linear model with respect to its input is its weight vector.",
+            "So c is the variance of one weight. How does torch.nn.Linear initialise its weights?",
+            "They are uniform on [−a, a] with a = 1/√D, and such a variable has variance a²/3.",
+        ),
+        praise="That is right. Logistic regression prefers no direction at all.",
+    ),
+    Exercise(
+        id="04-3",
         summary="Write averaged_covariance(J, variance): E[g gᵀ] over output weights, for a J of shape (k, D).",
         grade=_grade_averaged_covariance,
         hints=(
@@ -215,5 +204,16 @@ EXERCISES = (
             "The weights are independent with mean zero: E[w wᵀ] is the variance s² times the identity.",
         ),
         praise="That is right. One network now counts for all its possible output layers at once.",
+    ),
+    Exercise(
+        id="04-4",
+        summary="Write alignment(covariance, v), which returns α(v) for a v of any length.",
+        grade=_grade_alignment,
+        hints=(
+            "α(v) is the second moment of the gradient's component along v, and v is a unit vector there.",
+            "For a unit vector v, α(v) is the quadratic form v @ covariance @ v.",
+            "Divide by v @ v to allow for a v that is not of unit norm.",
+        ),
+        praise="That is right. α(v) is a weighted mean of the eigenvalues.",
     ),
 )

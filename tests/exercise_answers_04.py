@@ -1,0 +1,52 @@
+"""Right and wrong answers to the exercises of chapter 4."""
+
+import math
+
+import torch
+
+
+def alignment(covariance, v):
+    v = v / v.norm()
+    return v @ covariance @ v
+
+
+def averaged_covariance(jacobian, variance):
+    return variance * jacobian.T @ jacobian
+
+
+SOLUTIONS = {
+    "04-1": (0.5, 0.5),
+    "04-2": 1 / (3 * 32 * 32),
+    "04-3": averaged_covariance,
+    "04-4": alignment,
+}
+# (exercise, wrong answer, a word that its remark must hold)
+WRONG = [
+    ("04-1", (1, 0), "x_1 wins"),
+    ("04-1", (0, 1), "x_2 wins"),
+    ("04-1", (1, 1), "one side"),
+    ("04-1", (0, 0), "equal"),
+    ("04-1", (0.5, 0), "alike"),
+    ("04-1", (-0.5, -0.5), "sign"),
+    ("04-1", (0.502, 0.5), "Hint"),  # off by twice the tolerance
+    ("04-2", 1 / 1024, "bound"),
+    ("04-2", 1 / 32, "bound"),
+    ("04-2", math.sqrt(1 / 3072), "standard deviation"),
+    ("04-2", 1 / 3, "trace"),
+    ("04-2", 1 / 96, "number of pixels"),
+    ("04-2", 1.0, "Hint"),
+    ("04-3", lambda J, variance: variance * J @ J.T, "(k, k)"),
+    ("04-3", lambda J, variance: J @ J.T, "order"),
+    ("04-3", lambda J, variance: J.T @ J, "missing"),
+    ("04-3", lambda J, variance: variance * J.T @ J / len(J), "divided by k"),
+    ("04-3", lambda J, variance: J.T @ J / len(J), "divided by k, and"),
+    ("04-3", lambda J, variance: variance**2 * J.T @ J, "squared"),
+    ("04-3", lambda J, variance: variance**0.5 * J.T @ J, "standard deviation"),
+    ("04-3", lambda J, variance: variance * J.T @ J + 1e-3, "Hint"),
+    ("04-3", lambda J, variance: torch.full((J.shape[1],) * 2, torch.nan), "Hint"),
+    ("04-4", lambda c, v: v @ c @ v, "unit norm"),
+    ("04-4", lambda c, v: v @ c @ v / v.norm(), "twice"),
+    ("04-4", lambda c, v: (c @ v).norm() / v.norm(), "‖Cv‖"),
+    ("04-4", lambda c, v: (v @ c @ v).sqrt() / v.norm(), "square root"),
+    ("04-4", lambda c, v: c.trace(), "Hint"),
+]
