@@ -253,7 +253,9 @@ def _by_joblib(calls: Iterable[Callable[[], T]], num_jobs: int | None) -> Genera
     parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered", batch_size=1)
     results = parallel(joblib.delayed(_attempt)(call) for call in calls)
     try:
-        yield from results
+        # "yield from" would hand a close() on to joblib before the warning is silenced.
+        for result in results:  # noqa: UP028
+            yield result
     finally:
         with warnings.catch_warnings():
             # joblib warns of what is given up when a run ends early; the error that ended it says more.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import resource
 import signal
@@ -17,7 +18,7 @@ import joblib
 import numpy as np
 import pytest
 
-from nadtools.units import read_journal, run_units
+from nadtools.units import as_finished, read_journal, run_units
 
 UNITS = [{"n": n, "pair": (n, "a")} for n in range(8)]
 
@@ -120,6 +121,12 @@ def test_ctrl_c_while_processes_work(tmp_path):
         run(slowly, journal=journal, num_jobs=2)
     assert 1 <= finished(journal) < 8 and "the same call goes on" in caught.value.__notes__[0]
     assert run(journal=journal).equals(run())
+
+
+def test_who_stops_asking_for_results_gets_no_warning():
+    outcomes = as_finished([functools.partial(slowly, unit) for unit in UNITS], num_jobs=2)
+    next(outcomes)
+    outcomes.close()  # any warning is an error in these tests
 
 
 def test_without_a_journal_an_error_says_so():
