@@ -25,7 +25,6 @@ from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 from torch import nn
-from torchvision.models import densenet, resnet, vgg
 
 from nadtools.device import check_seed, derive_seed, isolated_random_state, positive_int
 from nadtools.directions import check_shape
@@ -267,6 +266,9 @@ def _lenet(request: _Request) -> nn.Sequential:
 
 
 def _vgg11(request: _Request) -> nn.Sequential:
+    # torchvision takes as long to import as PyTorch, and most architectures do without it.
+    from torchvision.models import vgg
+
     plan = [step if isinstance(step, str) else request.scaled(step) for step in vgg.cfgs["A"]]
     features = vgg.make_layers([step for step in plan if request.pooling or step != "M"], batch_norm=True)
     # torchvision's first layer takes three channels.
@@ -296,6 +298,8 @@ def _vgg11(request: _Request) -> nn.Sequential:
 
 
 def _resnet18(request: _Request) -> nn.Sequential:
+    from torchvision.models import resnet
+
     channels = [request.scaled(64 * 2**stage) for stage in range(4)]
     layers: OrderedDict[str, nn.Module] = OrderedDict(
         convolution=resnet.conv3x3(request.in_channels, channels[0]),
@@ -315,6 +319,8 @@ def _resnet18(request: _Request) -> nn.Sequential:
 
 
 def _densenet121(request: _Request) -> nn.Sequential:
+    from torchvision.models import densenet
+
     growth, channels = request.scaled(32), request.scaled(64)
     layers: OrderedDict[str, nn.Module] = OrderedDict(
         convolution=nn.Conv2d(request.in_channels, channels, kernel_size=3, padding=1, bias=False)

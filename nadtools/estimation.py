@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 
 import joblib
 import torch
-from scipy import stats
+from scipy import special
 from torch import Tensor, nn
 
 from nadtools import architectures, storage
@@ -582,7 +582,7 @@ def _check_group_against(jacobians: dict[int, Tensor], plan: _Plan) -> None:
     stacked = torch.cat([jacobians[index] for index in chosen], dim=1).double()
     directions = torch.linalg.svd(stacked, full_matrices=False).U.T[:16].reshape(-1, *plan.image_shape)
     symmetries = symmetries_of(plan.group)[1:]
-    threshold = float(stats.t.isf(0.5e-3 / (len(directions) * len(symmetries)), len(tested) - 1))
+    threshold = -float(special.stdtrit(len(tested) - 1, 0.5e-3 / (len(directions) * len(symmetries))))
 
     def energies(vectors: Tensor) -> Tensor:
         rows = vectors.flatten(1)

@@ -26,7 +26,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
-import torchvision
 from torch import Tensor
 from torch.nn import functional
 
@@ -309,12 +308,17 @@ def crop_and_mirror(x: Tensor, generator: torch.Generator, padding: int = 4) -> 
 
 class _Torchvision(NamedTuple):
     title: str
-    dataset: Any
-    folder: str  # what torchvision calls it
+    class_name: str  # in torchvision.datasets
+    folder: str
+
+    def open(self, root: str | os.PathLike[str], **options: bool) -> Any:
+        import torchvision.datasets  # as long to import as PyTorch
+
+        return getattr(torchvision.datasets, self.class_name)(root, **options)
 
 
-_CIFAR10: Final = _Torchvision("CIFAR-10", torchvision.datasets.CIFAR10, "cifar-10-batches-py")
-_FASHION_MNIST: Final = _Torchvision("Fashion-MNIST", torchvision.datasets.FashionMNIST, "FashionMNIST")
+_CIFAR10: Final = _Torchvision("CIFAR-10", "CIFAR10", "cifar-10-batches-py")
+_FASHION_MNIST: Final = _Torchvision("Fashion-MNIST", "FashionMNIST", "FashionMNIST")
 
 
 def _read(
@@ -400,7 +404,7 @@ def _read_torchvision(what: _Torchvision, data_dir: str | os.PathLike[str] | Non
     try:
         # torchvision unpickles CIFAR-10's files: the only pickles that are read here. It compares them with their
         # checksums first, so what is unpickled is what CIFAR-10's authors wrote.
-        train, test = (what.dataset(root, train=train) for train in (True, False))
+        train, test = (what.open(root, train=train) for train in (True, False))
     except (RuntimeError, ValueError, TypeError, LookupError, AssertionError, OSError) as error:
         raise ValueError(
             f"{root / what.folder} is damaged or incomplete ({type(error).__name__}: {error}); delete it and load again"
@@ -420,7 +424,7 @@ def _download(what: _Torchvision) -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix=".download-") as temporary:
-            what.dataset(temporary, download=True)
+            what.open(temporary, download=True)
             try:
                 os.replace(Path(temporary) / what.folder, cache / what.folder)
             except OSError:

@@ -37,7 +37,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 from torch import Tensor
 
 from nadtools.deep_linear import ArrayLike, as_real, broadcast, check_index, check_scale, check_stride
@@ -583,7 +583,7 @@ def _taps(prefilter: Prefilter, size: int, stride: int) -> Array:
     elif prefilter == "binomial":
         order = 2 * (stride - 1)
         positions = (np.arange(order + 1) - order // 2) % size
-        np.add.at(taps, positions, stats.binom.pmf(np.arange(order + 1), order, 0.5))
+        np.add.at(taps, positions, special.comb(order, np.arange(order + 1)) / 2**order)
     elif prefilter == "gaussian":
         taps = np.fft.ifft(np.exp(-2 * (np.pi * stride / 2 * frequency / size) ** 2)).real
     else:

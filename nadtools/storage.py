@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import importlib.metadata
 import io
 import json
 import os
@@ -22,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torchvision
 
 __all__ = ["provenance", "read_arrays", "write_arrays", "write_bytes"]
 
@@ -151,7 +151,7 @@ def provenance(seed: int | None = None, device: torch.device | str | None = None
             "nadtools": __version__,
             "python": platform.python_version(),
             "torch": torch.__version__,
-            "torchvision": torchvision.__version__,
+            "torchvision": importlib.metadata.version("torchvision"),
             "numpy": np.__version__,
         },
     }

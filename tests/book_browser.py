@@ -18,6 +18,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, Playwright, Route
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -247,6 +248,22 @@ def faint_text(page: Page) -> list[str]:
     )
 
 
+def inaccessible(page: Page, *, contrast: bool) -> list[str]:
+    """What axe-core finds on a page that is a serious obstacle to some readers."""
+    page.wait_for_timeout(500)  # the theme waits before it looks for boxes that scroll
+    found = Axe().run(
+        page,
+        context={"exclude": [["mjx-container"]]},  # MathJax draws its formulas, and describes them itself
+        options={"rules": {"color-contrast": {"enabled": contrast}}, "resultTypes": ["violations"]},
+    )
+    return [
+        f"{violation['id']}: {node['html'][:120]}"
+        for violation in found.response["violations"]
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    ]
+
+
 # What a figure shows, its controls left out: a slider that moves only itself leaves this unchanged.
 _FINGERPRINT = """(gd) => {
     const parts = [...gd.querySelectorAll(".cartesianlayer, .polarlayer, .shapelayer, .g-gtitle, .annotation")];
@@ -321,7 +338,12 @@ def dead_controls(page: Page) -> tuple[int, list[str]]:
 
 def without_data(page: Page) -> list[str]:
     """Download every figure's table of numbers: the figures that give none, or cells that are no numbers."""
-    problems = []
+    problems = page.evaluate(
+        """() => [...document.querySelectorAll(".nadtools-figure")].flatMap((box, index) => {
+            const photographs = box.querySelector(".plotly-graph-div").data.every((trace) => trace.type === "image");
+            return photographs || box.querySelector(".figure-data") ? [] : [`figure ${index + 1} gives no data`];
+        })"""
+    )
     for button in page.locator(".figure-data").all():
         button.evaluate("(button) => button.scrollIntoView({block: 'center', behavior: 'instant'})")
         with page.expect_download() as download:

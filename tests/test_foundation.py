@@ -90,8 +90,8 @@ def test_pre_commit_runs_the_locked_versions():
 
 
 def test_import_is_light():
-    """Plotting, widgets, downloads and clusters are imported where they are used."""
-    heavy = ("plotly", "matplotlib", "ipywidgets", "pooch", "dask", "IPython")
+    """What takes long to import, and most sessions do without, is imported where it is used."""
+    heavy = ("plotly", "matplotlib", "ipywidgets", "pooch", "dask", "IPython", "sklearn", "scipy.stats", "torchvision")
     code = f"import sys, nadtools; print(*(name for name in {heavy} if name in sys.modules))"
     finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert finished.stdout.split() == []

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from nadtools import architectures
 from nadtools.device import derive_seed
@@ -94,7 +94,7 @@ def _coverage(parameters: dict[str, Any], session: Session) -> dict[str, np.ndar
         estimates.append(nads.eigenvalues.numpy()[separated])
         errors.append(nads.eigenvalue_stderr.numpy()[separated])
     # Ten blocks of networks leave nine degrees of freedom.
-    quantile = stats.t.ppf((1 + parameters["level"]) / 2, df=9)
+    quantile = special.stdtrit(9, (1 + parameters["level"]) / 2)
     inside = np.abs(np.array(estimates) - reference[separated]) <= quantile * np.array(errors)
     return {
         "index": separated,

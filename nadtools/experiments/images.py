@@ -19,7 +19,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 import torch
-from scipy import stats
 from torch import Tensor, nn
 
 from nadtools import architectures
@@ -415,8 +414,8 @@ def poisoning_claims(table: pd.DataFrame) -> pd.DataFrame:
     curve = table[table["replace"] == "own"].groupby("index")["test_accuracy"].mean()
     if not np.isfinite(reference) or len(curve) < 3:
         raise ValueError(f"got a reference of {reference} and {len(curve)} indices; expected a result of A7")
-    # Without any variation there is no rank correlation, and nothing rises.
-    correlation = float(stats.spearmanr(curve.index, curve).statistic) if curve.nunique() > 1 else math.nan
+    # Without any variation there is no rank correlation, and nothing rises. The index comes sorted.
+    correlation = float(np.corrcoef(np.arange(len(curve)), curve.rank())[0, 1]) if curve.nunique() > 1 else math.nan
     costs = reference - curve
     first, last = float(costs.iloc[0]), float(costs.iloc[-2:].max())
     claims = [
