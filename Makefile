@@ -60,8 +60,9 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/codespell
 
+# Each of the processes has one core to itself.
 test: lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
+from filelock import FileLock
 from playwright.sync_api import Browser, Locator, Page, Playwright, Route
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -50,10 +51,21 @@ def run_build(root: Path, output: Path, *options: str) -> BuiltBook:
     return BuiltBook(finished.returncode, finished.stdout, output / "html", rows)
 
 
-@functools.cache
-def smoke_book() -> BuiltBook:
-    """The book at smoke scale, executed and built from clean folders once in a test session."""
-    return run_build(REPOSITORY, REPOSITORY / "_build" / "smoke", "--jobs", str(os.cpu_count() or 1))
+def smoke_book(session: str) -> BuiltBook:
+    """The book at smoke scale, executed and built from clean folders once in a test session, whose name is given.
+
+    The processes of a session share it: the first that asks builds, the others wait.
+    """
+    output = REPOSITORY / "_build" / "smoke"
+    output.mkdir(parents=True, exist_ok=True)
+    build = output / "build.json"
+    with FileLock(output / "lock"):
+        if build.exists() and (last := json.loads(build.read_text(encoding="utf-8")))["session"] == session:
+            return BuiltBook(last["returncode"], last["log"], output / "html", last["report"])
+        book = run_build(REPOSITORY, output, "--jobs", str(os.cpu_count() or 1))
+        done = {"session": session, "returncode": book.returncode, "log": book.log, "report": book.report}
+        build.write_text(json.dumps(done), encoding="utf-8")
+        return book
 
 
 def find_chromium() -> str | None:
@@ -271,7 +283,7 @@ _FINGERPRINT = """(gd) => {
 }"""
 
 
-def _changes(figure: Locator, before: str, seconds: float = 3.0) -> bool:
+def _changes(figure: Locator, before: str, seconds: float = 8.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if figure.evaluate(_FINGERPRINT) != before:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from book_browser import find_chromium, launch
+from book_browser import BuiltBook, find_chromium, launch, smoke_book
 from playwright.sync_api import Browser, sync_playwright
 
 import nadtools as nt
@@ -62,6 +62,19 @@ def browser() -> Iterator[Browser]:
         chromium = launch(playwright, executable)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def tried_book(testrun_uid: str) -> BuiltBook:
+    """The book at smoke scale; its build may have failed."""
+    return smoke_book(testrun_uid)
+
+
+@pytest.fixture(scope="session")
+def book(tried_book: BuiltBook) -> BuiltBook:
+    """The book at smoke scale."""
+    assert tried_book.returncode == 0, tried_book.log
+    return tried_book
 
 
 @pytest.fixture(autouse=True)

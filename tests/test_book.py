@@ -22,7 +22,6 @@ from book_browser import (
     listing,
     serve,
     sideways_scroll,
-    smoke_book,
     undrawn,
     visit,
     without_data,
@@ -39,13 +38,6 @@ PAGES = [
     *("genindex.html", "prf-prf.html", "py-modindex.html", "search.html"),
     *("_modules/index.html", "_modules/nadtools/estimation.html"),
 ]
-
-
-@pytest.fixture(scope="module")
-def book() -> BuiltBook:
-    built = smoke_book()
-    assert built.returncode == 0, built.log
-    return built
 
 
 @pytest.fixture(scope="module")

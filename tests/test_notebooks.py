@@ -7,18 +7,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from book_browser import REPOSITORY, BuiltBook, run_build, smoke_book
+from book_browser import REPOSITORY, BuiltBook, run_build
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 CHAPTERS = sorted((REPOSITORY / "book").glob("*.ipynb"))
 CONFIG = "title: small\nexecute: {execute_notebooks: 'off', stderr_output: remove-warn}\n"
 MAX_LINES = 20
 PARAMETERS = 'scale = "laptop"\nseed = 0\ndevice = None'
-
-
-@pytest.fixture(scope="module")
-def book() -> BuiltBook:
-    return smoke_book()
 
 
 @pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
@@ -74,15 +69,15 @@ def test_chapter_names_the_plain_kernel(chapter: Path) -> None:
     assert nbformat.read(chapter, as_version=4).metadata.kernelspec.name == "python3"
 
 
-def test_chapter_runs_at_smoke_scale(chapter: Path, book: BuiltBook) -> None:
-    rows = [row for row in book.report if row["chapter"] == chapter.stem]
-    assert len(rows) == 1, f"{chapter.stem} was not executed; is it in _toc.yml?\n{book.log}"
+def test_chapter_runs_at_smoke_scale(chapter: Path, tried_book: BuiltBook) -> None:
+    rows = [row for row in tried_book.report if row["chapter"] == chapter.stem]
+    assert len(rows) == 1, f"{chapter.stem} was not executed; is it in _toc.yml?\n{tried_book.log}"
     assert rows[0]["parameters"]["scale"] == "smoke"
     assert rows[0]["verdict"] == "ok", rows[0]["error"]
 
 
-def test_building_leaves_the_chapters_alone(chapter: Path, book: BuiltBook) -> None:
-    executed = book.html.parent / "source" / "book" / chapter.name
+def test_building_leaves_the_chapters_alone(chapter: Path, tried_book: BuiltBook) -> None:
+    executed = tried_book.html.parent / "source" / "book" / chapter.name
     assert any(cell.outputs for cell in code_cells(executed))
     assert not any(cell.outputs for cell in code_cells(chapter))
     assert str(REPOSITORY) not in executed.read_text(encoding="utf-8"), "the page names a folder of this machine"

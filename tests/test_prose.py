@@ -1,0 +1,1065 @@
+"""Measured numbers that the chapters type in prose are those of the stored results.
+
+If a result is made again, its number in the text goes stale without a trace: the figure beside it changes by itself,
+the sentence does not. So each entry below holds a fragment of a chapter's text with placeholders, and what computes
+their values. A relation ("the hardest pair is ...") is computed and formatted like a number.
+
+Numbers that a chapter computes while it is executed are not bound: they are not stored.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import string
+from collections.abc import Callable, Iterable
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.optimize import isotonic_regression
+
+import nadtools as nt
+from nadtools import experiments
+
+BOOK = Path(__file__).parents[1] / "book"
+
+
+class Stated(NamedTuple):
+    """A fragment of a chapter, and what computes the values of its placeholders: one, or a tuple."""
+
+    fragment: str
+    values: Callable[[], Any]
+    #: what the authors published, by the names of ``nt.published.available``
+    needs: tuple[str, ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How the prose writes
+# ---------------------------------------------------------------------------------------------------------------------
+
+NUMBERS = dict(enumerate(["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]))
+NUMBERS |= {15: "fifteen", 30: "thirty", 40: "forty", 0.5: "half", 3.5: "three and a half"}
+
+
+def spelt(number: float) -> str:
+    return NUMBERS.get(number, f"{number:g}")
+
+
+def halves(number: float) -> float:
+    return round(2 * number) / 2
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """In per cent, or a difference in points. A half is rounded up, as readers do it."""
+    exact = Decimal(f"{100 * float(share):.9f}")
+    return str(exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def extremes(shares: pd.Series) -> tuple[str, str]:
+    return percent(shares.min()), percent(shares.max())
+
+
+def within(value: float, step: float) -> str:
+    """The least multiple of a step that is not exceeded."""
+    return f"{math.ceil(value / step - 1e-9) * step:g}"
+
+
+def listed(names: Iterable[object]) -> str:
+    return " and ".join(map(str, names))
+
+
+def waves(places: Iterable[tuple[float, float]], signed: bool = False) -> str:
+    """Frequencies; without their signs where the text speaks of the wave, which has both."""
+    return listed(f"$({i:g}, {j:g})$" for i, j in (place if signed else map(abs, place) for place in places))
+
+
+def so(holds: object, text: str) -> str:
+    """A text that stands or falls with a relation."""
+    return text if holds else f"[not: {text}]"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is stored, and what was published
+# ---------------------------------------------------------------------------------------------------------------------
+
+table = functools.cache(experiments.load_table)
+atlas = functools.cache(experiments.load_atlas)
+largest = functools.cache(experiments.load_largest)
+load_pairs = functools.cache(experiments.load_pairs)
+transition = functools.cache(experiments.load_transition)
+published_nads = functools.cache(nt.published.load_nads)
+published_accuracies = functools.cache(nt.published.load_accuracies)
+
+
+def made_with(stored: pd.DataFrame, *names: str) -> tuple[Any, ...]:
+    """Parameters of a stored run; those of its trainings, too."""
+    parameters = stored.attrs["parameters"]
+    parameters = parameters.get("config", {}) | parameters.get("build_options", {}) | parameters
+    return tuple(parameters[name] for name in names)
+
+
+def spearman(a: Any, b: Any) -> float:
+    return float(pd.Series(list(a), dtype=float).corr(pd.Series(list(b), dtype=float), "spearman"))
+
+
+# Chapter 1: waves
+
+
+def over_waves(name: str, architecture: str) -> pd.DataFrame:
+    return table(name, architecture=architecture).set_index(["frequency_i", "frequency_j"])
+
+
+def accuracy(name: str, architecture: str) -> pd.Series:
+    return over_waves(name, architecture).test_accuracy
+
+
+def published_waves(architecture: str) -> pd.Series:
+    rows = published_accuracies("fourier")
+    return rows[rows.architecture == architecture].set_index(["frequency_i", "frequency_j"]).accuracy
+
+
+def published_half(architecture: str) -> pd.Series:
+    """One half of the table: the other one is a copy."""
+    values = published_waves(architecture)
+    return values[values.index.get_level_values("frequency_i") <= 0]
+
+
+CHANCE = 0.52  # or less: 10,000 test samples at chance stay below it
+
+
+def at_chance(name: str, architecture: str) -> pd.Index:
+    values = accuracy(name, architecture)
+    return values.index[values <= CHANCE]
+
+
+def learned_by_resnet_alone() -> str:
+    values = accuracy("A1", "resnet18")
+    learned = values.index[values >= 0.95]
+    return waves(learned[learned.isin(at_chance("A1", "lenet"))])
+
+
+def farthest_from_the_published_resnet() -> str:
+    return within(100 * (accuracy("A1", "resnet18") - published_waves("resnet18")).abs().max(), 1)
+
+
+def agreement_with_the_published_lenet() -> str:
+    ours = accuracy("A1", "lenet")
+    theirs = published_waves("lenet").reindex(ours.index)
+    mirrored = [theirs.get((i, -j), math.nan) for i, j in theirs.index]
+    return so(spearman(ours, theirs) >= spearman(theirs, mirrored), "at least as")
+
+
+def random_directions_learned() -> tuple[str, str]:
+    values = table("random", architecture="lenet").test_accuracy
+    return spelt((values > 0.55).sum()), spelt(len(values))
+
+
+def late_waves() -> tuple[float, str]:
+    steps = over_waves("A2", "lenet").steps.fillna(math.inf)
+    late = accuracy("A1", "lenet")[steps.index[steps > 900]]
+    return made_with(table("A1", architecture="lenet"), "sigma")[0], so(late.max() <= CHANCE, "lost")
+
+
+def lenet_without_pooling() -> tuple[str, str]:
+    rows = over_waves("A3", "lenet")
+    return so(rows.test_accuracy.min() > 0.7, "every"), so(rows.train_accuracy.min() == 1, "all")
+
+
+def worse_without_pooling(architecture: str) -> pd.Index:
+    change = accuracy("A3", architecture) - accuracy("A1", architecture)
+    return change.index[change < 0]
+
+
+def resnet_without_pooling() -> tuple[str, str, str]:
+    values = accuracy("A3", "resnet18")
+    return spelt(len(values)), percent(values.min()), percent(values.max())
+
+
+def resnet_where_pooling_mattered() -> tuple[str, str]:
+    before, worse = at_chance("A1", "resnet18"), worse_without_pooling("resnet18")
+    return so(not worse.isin(before).any(), waves(before)), spelt(len(worse))
+
+
+def resnet_training_accuracy() -> list[str]:
+    """Without pooling and with it."""
+    lowest = [over_waves(name, "resnet18").train_accuracy.min() for name in ("A3", "A1")]
+    return [percent(lowest[0]), percent(lowest[1], digits=1)]
+
+
+def training_accuracy_where_lenet_fails() -> str:
+    return percent(over_waves("A1", "lenet").train_accuracy[at_chance("A1", "lenet")].mean())
+
+
+CHAPTER_1 = [
+    Stated(
+        "at full size ($\\sigma = {:g}$, {:,} samples), and stored",
+        lambda: made_with(table("A1", architecture="lenet"), "sigma", "num_train"),
+    ),
+    Stated(
+        "(*Narrow* networks have {} of their channels.)",
+        lambda: {0.25: "a quarter"}.get(*made_with(table("A1", architecture="resnet18"), "width")),
+    ),
+    Stated("A narrow ResNet-18 was trained on {} of them", lambda: spelt(len(accuracy("A1", "resnet18")))),
+    Stated("It learns {}, the highest frequency of all, where LeNet tosses a coin", learned_by_resnet_alone),
+    Stated("At {} it, too, is at chance", lambda: waves(at_chance("A1", "resnet18"))),
+    Stated("it comes within {} points of the authors' ResNet-18", farthest_from_the_published_resnet, ("fourier",)),
+    Stated("On {} of the {} is it much better than a coin", random_directions_learned),
+    Stated("With less noise ($\\sigma = {:g}$)", lambda: made_with(table("A2", architecture="lenet"), "sigma")),
+    Stated(
+        "falls below {:g}. Blank cells did not get there in {} epochs",
+        lambda: made_with(table("A2", architecture="lenet"), "loss_level", "epochs"),
+    ),
+    Stated("In the map of accuracies above, at $\\sigma = {:g}$, they are {}: near one half", late_waves),
+    Stated("LeNet learns {} wave of this part of the grid, and it fits {} its training samples", lenet_without_pooling),
+    Stated(
+        "It falls behind at {} place only: the constant image, {}",
+        lambda: (spelt(len(worse_without_pooling("lenet"))), waves(worse_without_pooling("lenet"))),
+    ),
+    Stated("on {} waves the narrow network is right on {} to {} % of new samples", resnet_without_pooling),
+    Stated(
+        "At {}, where it was at chance, it does a little better, and on the other {} worse",
+        resnet_where_pooling_mattered,
+    ),
+    Stated("as few as {} % of them, where with pooling it had {} % or more", resnet_training_accuracy),
+    Stated(
+        "on {} waves of the grid it is no better than a coin",
+        lambda: so(len(at_chance("A1", "lenet")) > len(accuracy("A1", "lenet")) / 2, "most"),
+    ),
+    Stated(
+        "agrees with the published one {} well as the published one agrees with its own mirror image",
+        agreement_with_the_published_lenet,
+        ("fourier",),
+    ),
+    Stated("logistic regression is {} everywhere", lambda: so(accuracy("A1", "logreg").min() == 1, "perfect")),
+    Stated("it ends with about {} % of its training samples right", training_accuracy_where_lenet_fails),
+]
+
+
+# Chapter 4: NADs
+
+
+@functools.cache
+def fourier_energy(architecture: str) -> torch.Tensor:
+    return nt.fourier_energy(atlas(architecture).vectors[:200]).double()
+
+
+@functools.cache
+def radius_correlation(architecture: str) -> float:
+    """Of the mean frequency of the first 200 NADs with their index."""
+    axis = torch.arange(-16.0, 16.0, dtype=torch.float64)
+    frequency = (fourier_energy(architecture) * torch.hypot(axis[:, None], axis)).sum((1, 2))
+    return spearman(frequency, range(200))
+
+
+def combs() -> tuple[str, str]:
+    energy, axis = fourier_energy("resnet18")[:10], torch.arange(-16, 16) % 4 == 0
+    number = 1 / energy.square().sum((1, 2))
+    share = energy[:, axis][:, :, axis].sum((1, 2)).mean()
+    return so((number >= 24).sum() > 5, "most of them"), percent(float(share))
+
+
+def first_nads_of_densenet() -> tuple[str, str]:
+    peaks = [divmod(int(energy.argmax()), 32) for energy in fourier_energy("densenet121")[:3]]
+    constant, *stripes = [(abs(i - 16), abs(j - 16)) for i, j in peaks]
+    return so(constant == (0, 0), "constant image"), so(set(stripes) == {(0, 16), (16, 0)}, "finest stripes")
+
+
+def interval_that_is_too_short() -> str:
+    coverage = experiments.load("coverage")
+    short = coverage["index"][coverage["coverage"] < 0.9]
+    scatters_most = coverage["index"][np.argmax(coverage["spread"] / coverage["reference"])]
+    return so(list(short) == [scatters_most], {0: "first"}.get(scatters_most, str(scatters_most)))
+
+
+def coverage_parameters() -> tuple[int, str]:
+    parameters = experiments.read_record(experiments.result_path("coverage"))["parameters"]
+    return parameters["repetitions"], percent(parameters["level"])
+
+
+def most_gradients() -> int:
+    """The largest sample of gradients that was compared with the published NADs of LeNet."""
+    measured = json.loads((BOOK / "results" / "benchmark-nads.json").read_text(encoding="utf-8"))["benchmarks"]
+    (gradient,) = [one["extra_info"] for one in measured if one["name"] == "test_exact_gradient[lenet]"]
+    assert max(gradient["curve"]["energy"]) < 0.5
+    return max(gradient["curve"]["networks"])
+
+
+@functools.cache
+def alignment_and_published_accuracy(architecture: str, estimator: str) -> float:
+    """Rank correlation of the two, with the mean of α over both phases."""
+    half = published_half(architecture)
+    nads, alpha = atlas(architecture, estimator), []
+    for i, j in half.index:
+        phases = (0.0,) if i % 16 == j % 16 == 0 else (0.0, math.pi / 2)
+        alpha.append(float(nads.alignments(torch.stack([nt.fourier_atom((32, 32), (i, j), p) for p in phases])).mean()))
+    return spearman(alpha, half)
+
+
+def resnet_gradient_predicts() -> str:
+    secant, gradient = (alignment_and_published_accuracy("resnet18", kind) for kind in ("secant", "gradient"))
+    return so(0.5 < gradient < secant, "less well than")
+
+
+def ratio_of_traces() -> str:
+    ratio = atlas("resnet18").eigenvalues.sum() / published_nads("resnet18").eigenvalues.sum()
+    return {2: "twice"}.get(round(float(ratio), 1), f"{ratio:.1f} times")
+
+
+CHAPTER_4 = [
+    Stated("but even {:,} do not come near the published ones", most_gradients),
+    Stated(
+        "A stored experiment repeated an estimate {} times and asked how often the {} % intervals", coverage_parameters
+    ),
+    Stated("Only the interval of the {} eigenvalue, which scatters most, is too short", interval_that_is_too_short),
+    Stated("{} spread over dozens of frequencies, and {} % of their energy lies at multiples of four cycles", combs),
+    Stated("after the {} come the {} that 32 pixels can show", first_nads_of_densenet),
+    Stated(
+        "Over the first 200 NADs of both, frequency and index are {} correlated",
+        lambda: so(max(abs(radius_correlation(name)) for name in ("resnet18", "densenet121")) < 0.1, "hardly"),
+    ),
+    Stated(
+        "In {} smooth NADs do come first, on the whole",
+        lambda: listed(
+            name
+            for key, name in (
+                ("lenet", "LeNet"),
+                ("vgg11", "VGG-11"),
+                ("resnet18", "ResNet-18"),
+                ("densenet121", "DenseNet-121"),
+            )
+            if radius_correlation(key) > 0.5
+        ),
+    ),
+    Stated(
+        "over the authors' frequencies it is {}",
+        lambda: so(abs(alignment_and_published_accuracy("lenet", "gradient")) < 0.05, "near zero"),
+        ("fourier",),
+    ),
+    Stated("Its gradient's $\\alpha$ predicts, though {} the secant's", resnet_gradient_predicts, ("fourier",)),
+    Stated("eigenvalues of ResNet-18 are all about {} the published ones", ratio_of_traces, ("resnet18",)),
+]
+
+
+# Chapter 5: learning along NADs
+
+
+def along_nads(architecture: str, nads: str = "ours") -> pd.Series:
+    """Test accuracy by index, the mean over seeds."""
+    return table("A6", architecture=architecture, nads=nads).groupby("index").test_accuracy.mean()
+
+
+def published_curve(architecture: str) -> pd.Series:
+    rows = published_accuracies("nads")
+    return rows[rows.architecture == architecture].set_index("index").accuracy
+
+
+def at(curve: pd.Series, *indices: int, digits: int = 0) -> tuple[str, ...]:
+    return tuple(percent(curve[index], digits) for index in indices)
+
+
+def last_learned(curve: pd.Series) -> int:
+    return int(curve.index[curve >= 0.75].max())
+
+
+def relative(architecture: str = "lenet") -> torch.Tensor:
+    """Eigenvalues as multiples of their mean."""
+    values = atlas(architecture).eigenvalues
+    return values / values.mean()
+
+
+def relative_alignment(architecture: str, vectors: torch.Tensor, estimator: str = "secant") -> torch.Tensor:
+    nads = atlas(architecture, estimator)
+    return torch.as_tensor(nads.alignments(vectors)) / nads.eigenvalues.mean()
+
+
+def full_size() -> tuple[Any, ...]:
+    stored = table("A6", architecture="lenet", nads="published")
+    return *made_with(stored, "num_train", "epochs"), int(stored["index"].min()), int(stored["index"].max())
+
+
+def almost_perfect() -> str:
+    """Up to here at least 98 %, on either set."""
+    least = np.minimum(along_nads("lenet"), along_nads("lenet", "published"))
+    return spelt(least.index[least.cummin() >= 0.98].max())
+
+
+def beyond_500() -> str:
+    most = max(along_nads("lenet", nads).loc[501:].max() for nads in ("ours", "published"))
+    return so(most < 0.6, "little")
+
+
+def deviation(nads: str) -> pd.Series:
+    return (along_nads("lenet", nads) - published_curve("lenet")).abs().dropna()
+
+
+def published_curve_is_met() -> tuple[Any, ...]:
+    apart, curve = deviation("published"), along_nads("lenet", "published")
+    return percent(apart.mean(), 1), len(apart), percent(apart.max(), 1), spearman(curve.index, curve)
+
+
+def index_is_another() -> tuple[Any, ...]:
+    apart, curve = deviation("ours"), along_nads("lenet")
+    return spearman(curve.index, curve), percent(apart.mean(), 1), percent(apart.max()), int(apart.idxmax())
+
+
+def spread_over_seeds() -> tuple[str, str]:
+    spread = 100 * table("A6", architecture="lenet", nads="ours").groupby("index").test_accuracy.std()
+    return spelt(halves(spread.median())), f"{spread.max():.1f}"
+
+
+def sigma_fits() -> tuple[str, str]:
+    theirs, ours = percent(published_curve("lenet")[100]), percent(along_nads("lenet", "published")[100])
+    return theirs, so(ours == theirs, "so is ours")
+
+
+def alignment_of_random_directions() -> float:
+    """Its standard deviation, by the chapter's proposition."""
+    return float((2 / (1024 + 2) * (relative().square().mean() - 1)).sqrt())
+
+
+def worth_of_half_the_first() -> tuple[str, str]:
+    half, second = float(relative()[0]) / 2, float(relative()[1])
+    return spelt(round(half)), so(abs(half / second - 1) < 0.05, "as much as the second NAD has")
+
+
+def same_index_of_both_sets() -> tuple[str, int]:
+    """How far apart their α are, and from where on the published vector is spread over dozens of ours."""
+    indices = [10, 50, 110, 150, 300]
+    theirs = published_nads("lenet").vectors[indices]
+    apart = (relative_alignment("lenet", theirs) / relative()[indices] - 1).abs().max()
+    energies = (theirs.flatten(1) @ atlas("lenet").vectors.flatten(1).T).square()
+    spread = 1 / energies.square().sum(1)
+    first = next(k for k in range(len(indices)) if bool((spread[k:] >= 24).all()))
+    return so(apart < 0.05, "a few per cent"), indices[first]
+
+
+def correlations(vectors: torch.Tensor, accuracies: pd.Series) -> tuple[float, float, float]:
+    """Of the accuracy on D(v) with the secant's α, the gradient's, and the share of the pixels alone."""
+    pixels = atlas("lenet").covariance().diagonal()
+    predictions = [relative_alignment("lenet", vectors, kind) for kind in ("secant", "gradient")]
+    predictions.append(vectors.flatten(1).double().square() @ pixels)
+    secant, gradient, straw_man = (spearman(one, accuracies) for one in predictions)
+    return secant, gradient, straw_man
+
+
+@functools.cache
+def correlations_along_nads(nads: str = "ours") -> tuple[float, float, float]:
+    curve = along_nads("lenet", nads)
+    basis = atlas("lenet") if nads == "ours" else published_nads("lenet")
+    return correlations(basis.vectors[[int(index) for index in curve.index]].float(), curve)
+
+
+def atoms(places: Iterable[tuple[float, float]]) -> torch.Tensor:
+    places = [(int(i), int(j)) for i, j in places]
+    phases = [0.0 if i % 16 == j % 16 == 0 else math.pi / 2 for i, j in places]
+    return torch.stack([nt.fourier_atom((32, 32), *one) for one in zip(places, phases, strict=True)])
+
+
+def easy_test() -> tuple[float, float, str]:
+    (_, ours, straw_ours), (_, theirs, straw_theirs) = map(correlations_along_nads, ("ours", "published"))
+    return ours, theirs, so(straw_ours >= ours and straw_theirs >= theirs, "so does")
+
+
+@functools.cache
+def correlations_over_atoms(is_published: bool) -> tuple[float, float, float]:
+    values = published_half("lenet") if is_published else accuracy("A1", "lenet")
+    return correlations(atoms(values.index), values)
+
+
+def published_atoms_agree() -> str:
+    ours, theirs = map(correlations_over_atoms, (False, True))
+    return so(max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) < 0.1, "nearly")
+
+
+def hard_test() -> tuple[float, float, float, float]:
+    values = accuracy("A1", "lenet")
+    secant, gradient, straw_man = correlations_over_atoms(False)
+
+    def wrapped(frequency: float) -> float:
+        return (-frequency + 16) % 32 - 16
+
+    # Of each pair f and -f one is stored: the mirror image of f is there, or its negative.
+    mirrored = [values.get((i, wrapped(j)), values.get((wrapped(i), j))) for i, j in values.index]
+    return straw_man, gradient, secant, spearman(values, mirrored)
+
+
+@functools.cache
+def atoms_by_alignment() -> pd.DataFrame:
+    """A1, with what is left over by the increasing function of α that fits best."""
+    rows = accuracy("A1", "lenet").to_frame()
+    alpha = relative_alignment("lenet", atoms(rows.index))
+    rows = rows.assign(alpha=alpha.numpy()).sort_values("alpha", kind="stable")
+    return rows.assign(rest=rows.test_accuracy - isotonic_regression(rows.test_accuracy).x)
+
+
+def stripes() -> tuple[str, str, str]:
+    rows = atoms_by_alignment().sort_values("rest")
+    worst, best = rows.index[:2], rows.index[:-3:-1]
+    times = {2: "twice"}.get(round(rows.alpha[worst].mean()), f"{rows.alpha[worst].mean():.1f} times")
+    return waves(worst, signed=True), times, waves(best, signed=True)
+
+
+def constant_image() -> tuple[str, str]:
+    """The best accuracy of one who sees the first hundred NADs, and LeNet's."""
+    wave, first = nt.fourier_atom((32, 32), (0, 0), 0.0), atlas("lenet").vectors[:100].flatten(1)
+    blind = nt.pooling.bayes_accuracy(
+        wave.flatten(), first, 1.0, *made_with(table("A1", architecture="lenet"), "sigma")
+    )
+    return percent(float(blind)), percent(accuracy("A1", "lenet")[0, 0])
+
+
+def hole() -> tuple[str, int]:
+    """How far the published eigenvalue of NAD 70 is off, and which NAD is next above it by our α."""
+    theirs, indices = published_nads("resnet18"), [60, 70, 80]
+    alpha = dict(zip(indices, relative_alignment("resnet18", theirs.vectors[indices]).tolist(), strict=True))
+    ratio = float(theirs.eigenvalues[70] / theirs.eigenvalues.mean()) / alpha[70]
+    return spelt(halves(ratio)), min((k for k in indices if alpha[k] > alpha[70]), key=lambda k: alpha[k])
+
+
+def effective_number(architecture: str) -> float:
+    return float(1024 / relative(architecture).square().mean())
+
+
+def last_learned_as_published() -> tuple[int, int, str]:
+    perfect = along_nads("logreg", "published").min() == 1
+    return last_learned(published_curve("resnet18")), last_learned(along_nads("lenet", "published")), so(perfect, "all")
+
+
+def last_learned_by_ours() -> tuple[Any, ...]:
+    resnet = along_nads("resnet18")
+    (epochs,) = made_with(table("A6", architecture="resnet18", nads="ours"), "epochs")
+    return last_learned(along_nads("lenet")), spelt(epochs), spelt(len(resnet)), last_learned(resnet)
+
+
+CHAPTER_5 = [
+    Stated("holds the NADs of LeNet, by the secant, from {} networks", lambda: atlas("lenet").metadata["num_networks"]),
+    Stated("figure 6: {:,} training samples, {} epochs, and indices from {} to {}", full_size),
+    Stated(
+        "show one standard deviation over {} seeds",
+        lambda: spelt(table("A6", architecture="lenet", nads="ours").seed.nunique()),
+    ),
+    Stated("LeNet learns the first {} directions almost perfectly", almost_perfect),
+    Stated("beyond index 500 {} is left above one half", beyond_500),
+    Stated(
+        "by {} points on average, over {} indices, and by {} at most. The rank correlation with the index is ${:.2f}$",
+        published_curve_is_met,
+        ("nads",),
+    ),
+    Stated("NADs 40 *and* 60 ({}, {} and {} %)", lambda: at(published_curve("lenet"), 40, 50, 60, digits=1), ("nads",)),
+    Stated("training on the same vector gives {} %", lambda: at(along_nads("lenet", "published"), 50, digits=1)),
+    Stated(
+        "{} % at NAD 70 and {} % at NAD 110, {} % at NAD 240 and {} % at NAD 300",
+        lambda: at(along_nads("lenet"), 70, 110, 240, 300),
+    ),
+    Stated("over three seeds is {} a point there in the median, and {} points at most", spread_over_seeds),
+    Stated(
+        "On our NADs the rank correlation with the index is ${:.2f}$, too. But at the same index our accuracies and "
+        "the published ones differ by {} points on average, and by {} at NAD {}",
+        index_is_another,
+        ("nads",),
+    ),
+    Stated("The published accuracy is {} %, and {} with", sigma_fits, ("nads",)),
+    Stated("random directions have $\\alpha = 1 \\pm {:.2f}$ for LeNet", alignment_of_random_directions),
+    Stated("this is half of $\\lambda_0$, {} times the mean, and {}", worth_of_half_the_first),
+    Stated(
+        "have the same $\\alpha$ within {}. But from index {} on the published one is spread over dozens",
+        same_index_of_both_sets,
+        ("lenet",),
+    ),
+    Stated(
+        "at index 110, {} % instead of {} %",
+        lambda: (*at(along_nads("lenet", "published"), 110), *at(along_nads("lenet"), 110)),
+    ),
+    Stated("The secant's $\\alpha$ reaches {:.2f}: order along the NADs", lambda: correlations_along_nads()[0]),
+    Stated(
+        "$\\alpha$ reaches {:.2f} on our NADs and {:.2f} on the published ones. And {} the straw man",
+        easy_test,
+        ("lenet",),
+    ),
+    Stated(
+        "the straw man has nothing to say ({:.2f}), the gradient hardly more ({:.2f}), and the secant's $\\alpha$ "
+        "reaches {:.2f}. The noise ceiling is {:.2f}",
+        hard_test,
+    ),
+    Stated("The published accuracies give {} the same correlations", published_atoms_agree, ("fourier",)),
+    Stated(
+        "The finest stripes, at {}, disappoint most: {} the mean $\\alpha$, and nothing learned. Stripes a little "
+        "wider, at {}, surprise most",
+        stripes,
+    ),
+    Stated(
+        "For the *constant image*, {}, we have one. It has the largest $\\alpha$",
+        lambda: waves([atoms_by_alignment().alpha.idxmax()]),
+    ),
+    Stated("For the constant image it is {} %, and LeNet reaches {} %", constant_image),
+    Stated(
+        "{} % at NAD 60, {} % at NAD 70, and {} % again at NAD 80",
+        lambda: at(published_curve("resnet18"), 60, 70, 80),
+        ("nads",),
+    ),
+    Stated(
+        "its eigenvalue in their estimate is {} times the $\\alpha$ that ours gives it. By our $\\alpha$ it belongs "
+        "behind NAD {}",
+        hole,
+        ("resnet18",),
+    ),
+    Stated(
+        "ResNet-18 with {:.0f} effective directions, LeNet with {:.0f}, logistic",
+        lambda: (effective_number("resnet18"), effective_number("lenet")),
+    ),
+    Stated(
+        "The last NAD that the first learns to 75 % is number {}. For the second it is {} on the published NADs, and "
+        "the third learns {}",
+        last_learned_as_published,
+        ("nads",),
+    ),
+    Stated(
+        "LeNet reaches 75 % up to index {}, and a narrow ResNet-18 ({} epochs, on {} NADs) up to index {}",
+        last_learned_by_ours,
+    ),
+    Stated(
+        "at NAD 400 it still has {} %, where LeNet has {} %",
+        lambda: (*at(along_nads("resnet18"), 400), *at(along_nads("lenet"), 400)),
+    ),
+    Stated("with a mean deviation of {} points, if", lambda: percent(deviation("published").mean(), 1), ("nads",)),
+    Stated(
+        "can be learned to {} % and to {} %",
+        lambda: (*at(along_nads("lenet"), 110), *at(along_nads("lenet", "published"), 110)),
+    ),
+]
+
+
+# Chapter 6: poisoned photographs
+
+PHOTOGRAPHS = {
+    "cifar10": "50,000 images",
+    "cifar10-jpeg": "50,000 images (a JPEG copy of CIFAR-10)",
+    "cifar10-subset": "5,000",
+}
+
+
+def photographs(name: str, *architectures: str) -> str:
+    return listed({PHOTOGRAPHS[largest(name, one).attrs["selectors"]["data"]] for one in architectures})
+
+
+def poisoned(architecture: str, name: str = "A7") -> pd.DataFrame:
+    """By index; ``cost`` is what the carrier costs on clean images."""
+    rows = largest(name, architecture)
+    reference = rows[rows["replace"] == "none"].test_accuracy.mean()
+    own = rows[rows["replace"] == "own"]
+    return own.assign(cost=reference - own.test_accuracy).set_index("index")
+
+
+def poisoning_claims(architecture: str) -> pd.DataFrame:
+    return experiments.images.poisoning_claims(largest("A7", architecture))
+
+
+def claims_that(verdict: str, claims: pd.DataFrame) -> str:
+    """How many of them hold, or do not hold, as a word."""
+    count = int((claims.verdict == verdict).sum())
+    return "all" if count == len(claims) else spelt(count)
+
+
+def switch(architecture: str) -> tuple[int, int]:
+    """The last index at which a carrier costs more than 5 points, and the first from which on none does."""
+    costs = poisoned(architecture).cost > 0.05
+    last = int(costs.index[costs].max())
+    return last, int(costs.index[costs.index > last].min())
+
+
+def resnet_before_the_switch() -> tuple[Any, ...]:
+    last, _ = switch("resnet18")
+    rows = poisoned("resnet18").loc[:last]
+    more = bool((rows.follows_carrier > rows.follows_content).all())
+    return last, percent(rows.test_accuracy.min()), percent(rows.test_accuracy.max()), so(more, "more")
+
+
+def resnet_after_the_switch() -> tuple[Any, ...]:
+    _, first = switch("resnet18")
+    rows = poisoned("resnet18").loc[first:]
+    reference = float((rows.cost + rows.test_accuracy).iloc[0])
+    return (
+        first,
+        within(100 * rows.cost.abs().max(), 0.5),
+        percent(reference, 1),
+        percent(rows.follows_carrier.max()),
+        claims_that("holds", poisoning_claims("resnet18")).capitalize(),
+        rise("resnet18"),
+    )
+
+
+def rise(architecture: str) -> float:
+    rows = poisoned(architecture)
+    return spearman(rows.index, rows.test_accuracy)
+
+
+def least_harm() -> tuple[int, str]:
+    before = poisoned("resnet18").loc[: switch("resnet18")[0]]
+    return int(before.cost.idxmin()), spelt(before.seed.nunique())
+
+
+def costs(index: int) -> tuple[str, str]:
+    return percent(poisoned("mlp").cost[index]), percent(poisoned("lenet").cost[index])
+
+
+def costs_at_the_end() -> tuple[str, str]:
+    return percent(poisoned("mlp").cost[1019]), within(100 * poisoned("lenet").cost[1019], 1)
+
+
+CHAPTER_6 = [
+    Stated(
+        "LeNet on {}, and a narrow ResNet-18, of {} of the [width](glossary.md), on {}.",
+        lambda: (
+            photographs("A7", "lenet", "mlp"),
+            {0.25: "a quarter"}.get(*made_with(largest("A7", "resnet18"), "width")),
+            photographs("A7", "resnet18"),
+        ),
+    ),
+    Stated("LeNet on 50,000 photographs meets {} three", lambda: claims_that("holds", poisoning_claims("lenet"))),
+    Stated(
+        "with carriers up to index {} clean accuracy is well below what it would be without, and from index {} on it "
+        "is as if there were no carrier",
+        lambda: switch("lenet"),
+    ),
+    Stated("in {} % of the answers, and at index 100 in {} %", lambda: at(poisoned("lenet").follows_carrier, 0, 100)),
+    Stated("in the {} epochs that we gave it", lambda: made_with(largest("A7", "lenet"), "epochs")),
+    Stated(
+        "its training accuracy is {} % or more in every run",
+        lambda: percent(largest("A7", "resnet18").train_accuracy.min(), 2),
+    ),
+    Stated(
+        "Up to index {} clean accuracy is between {} and {} %, and {} contradictions are answered with the carrier",
+        resnet_before_the_switch,
+    ),
+    Stated(
+        "From index {} on it is within {} points of the {} % without a carrier, and {} % of the contradictions or less "
+        "go to the carrier. {} of the three claims hold. The rank correlation is {:.2f}, a hair below our mark",
+        resnet_after_the_switch,
+    ),
+    Stated("at index {} the carrier does the least harm, and we have {} seed", least_harm),
+    Stated(
+        "Here is LeNet over {} sizes of the carrier and {} indices",
+        lambda: [spelt(poisoned("lenet", "A7map").reset_index()[name].nunique()) for name in ("epsilon", "index")],
+    ),
+    Stated(
+        "in each of these runs {} % or more of the training images were fitted",
+        lambda: percent(poisoned("lenet", "A7map").train_accuracy.min(), 1),
+    ),
+    Stated("with a rank correlation of {:.2f}, and LeNet's has {:.2f}", lambda: (rise("mlp"), rise("lenet"))),
+    Stated("At index 200 the MLP still takes the carrier and loses {} points, LeNet loses {}", lambda: costs(200)),
+    Stated("The MLP notices, and loses {} points. LeNet does not, and loses less than {}", costs_at_the_end),
+    Stated(
+        "For LeNet {} three hold, for a narrow ResNet-18 {}, and the third nearly",
+        lambda: [claims_that("holds", poisoning_claims(name)) for name in ("lenet", "resnet18")],
+    ),
+]
+
+
+# Chapter 7: flipped photographs
+
+
+def arms(architecture: str) -> pd.Series:
+    """Test accuracy by what it was trained on, the mean over seeds."""
+    return largest("A8", architecture).groupby("arm").test_accuracy.mean()
+
+
+def lenet_loses() -> list[str]:
+    lost = arms("lenet")["original"] - arms("lenet")
+    return [percent(lost[arm]) for arm in ("flipped", "permuted", "random basis")]
+
+
+def flipped_below_permuted() -> tuple[Any, ...]:
+    first, second = (arms("lenet")[arm] for arm in ("permuted", "flipped"))
+    number = int(largest("A8", "lenet").num_test.iloc[0])
+    error = math.sqrt((first * (1 - first) + second * (1 - second)) / number)
+    return percent(first - second, 1), percent(error, 1), number
+
+
+def resnet_flipped() -> tuple[Any, ...]:
+    values = [percent(arms("resnet18")[arm], 1) for arm in ("original", "flipped", "random basis", "permuted")]
+    return *values, int(largest("A8", "resnet18").num_test.iloc[0])
+
+
+CHAPTER_7 = [
+    Stated(
+        "The stored ones use {} for logistic regression, the MLP and LeNet, and {} for a narrow ResNet-18",
+        lambda: (photographs("A8", "logreg", "mlp", "lenet"), photographs("A8", "resnet18")),
+    ),
+    Stated("the flip costs {} points. But a random order of the NADs costs {}, and a random basis {}.", lenet_loses),
+    Stated(
+        "The flip lies {} points below the permutation; without pairing, the standard error of such a difference is {} "
+        "points on {:,} images",
+        flipped_below_permuted,
+    ),
+    Stated(
+        "it has fitted {} of its {} images in every order",
+        lambda: (so(largest("A8", "resnet18").train_accuracy.min() == 1, "all"), photographs("A8", "resnet18")),
+    ),
+    Stated(
+        "From {} % the flip leaves {} %, a random basis {} %, and the permutation {} %. On {:,} test images these",
+        resnet_flipped,
+    ),
+    Stated(
+        "logistic regression has none, and is the {} of all on photographs",
+        lambda: so(
+            arms("logreg")["original"] < min(arms(name)["original"] for name in ("mlp", "lenet", "resnet18")), "weakest"
+        ),
+    ),
+]
+
+
+# Chapter 8: pairs of NADs
+
+MAXIMUM_MARGIN = math.degrees(math.atan2(1.0, 0.5))
+
+
+@functools.cache
+def pairs(architecture: str, basis: str = "nads") -> pd.DataFrame:
+    """By the pair of indices; ``angle`` is that of the boundary to the first direction, in degrees."""
+    rows = load_pairs(architecture, basis).table
+    return rows.assign(angle=np.degrees(rows.angle_first)).set_index(["first", "second"]).sort_index()
+
+
+def beside(architecture: str, early: int, late: int) -> tuple[list[float], list[float]]:
+    """In either order: the accuracy with the late channel alone, and the angle of the boundary to its direction."""
+    rows = pairs(architecture)
+    accuracies = [rows.test_accuracy_second[early, late], rows.test_accuracy_first[late, early]]
+    return accuracies, [90 - rows.angle[early, late], rows.angle[late, early]]
+
+
+def late_beside_early() -> tuple[str, str]:
+    accuracies, angles = beside("resnet18", 0, 1000)
+    return listed({percent(one) for one in accuracies}), within(max(angles), 0.01)
+
+
+def near_the_maximum_margin() -> str:
+    angle = pairs("lenet").angle
+    near = angle.index[(angle - MAXIMUM_MARGIN).abs() < 10]
+    diagonal = [pair for pair in angle.index if pair[0] == pair[1]]
+    return so(sorted(near) == sorted(diagonal), "equal")
+
+
+def large_losses(architecture: str) -> tuple[str, int, str]:
+    losses = pairs(architecture).train_loss
+    large = losses[losses > 0.01]
+    return spelt(len(large)), len(losses), listed({f"{loss:.1f}" for loss in large})
+
+
+def pair_claims(architecture: str) -> pd.DataFrame:
+    return experiments.pairs.pair_claims(load_pairs(architecture).table, isotropic=False)
+
+
+def claim_that_fails() -> str:
+    (place,) = np.flatnonzero(pair_claims("lenet").verdict == "does not hold")
+    return so(place == len(pair_claims("lenet")) - 1, "last")
+
+
+def hardest_pair() -> tuple[Any, ...]:
+    values = pairs("resnet18").test_accuracy
+    return *map(int, values.idxmin()), percent(values.min())
+
+
+def mlp_on_either_basis() -> pd.DataFrame:
+    return pd.concat([pairs("mlp"), pairs("mlp", "random")])
+
+
+def second_channel_of_mlp() -> tuple[str, str]:
+    return extremes(mlp_on_either_basis().test_accuracy_second)
+
+
+def farthest_boundary_of_mlp() -> str:
+    return within((mlp_on_either_basis().angle - MAXIMUM_MARGIN).abs().max(), 1)
+
+
+def stumps() -> tuple[str, str, str]:
+    """How near LeNet's boundaries are to 0° or 90° where the indices differ, how many are not, and at which angle."""
+    angle = pairs("lenet").angle
+    angle = angle[[first != second for first, second in angle.index]]
+    away = np.minimum(angle, 90 - angle)
+    return (
+        within(away[away < 10].max(), 1),
+        spelt((away >= 10).sum()),
+        listed(f"{one:.0f}" for one in angle[away >= 10]),
+    )
+
+
+CHAPTER_8 = [
+    Stated(
+        "Full ones, with {:,} samples, are stored over a grid of pairs",
+        lambda: made_with(load_pairs("lenet").table, "num_train"),
+    ),
+    Stated("it uses NAD 0 alone, in {} channel", lambda: so(max(beside("lenet", 0, 20)[0]) < 0.55, "either")),
+    Stated("parallel to the direction of NAD 20 to within {}°", lambda: within(max(beside("lenet", 0, 20)[1]), 1)),
+    Stated("Only where both indices are {} does it come near the maximum margin", near_the_maximum_margin),
+    Stated("The claim that fails is the {} one", claim_that_fails),
+    Stated("{} of the {} trainings end with a training loss of about {}", lambda: large_losses("lenet")),
+    Stated(
+        "The narrow ResNet-18, trained on {} pairs for {} epochs",
+        lambda: (
+            spelt(len(pairs("resnet18"))),
+            spelt(*made_with(load_pairs("resnet18").table, "epochs")),
+        ),
+    ),
+    Stated(
+        "the accuracy with the late channel is {} %, and the boundary is parallel to its direction to within {}°",
+        late_beside_early,
+    ),
+    Stated(
+        "{} claim fails. Two late features",
+        lambda: claims_that("does not hold", pair_claims("resnet18")).capitalize(),
+    ),
+    Stated(
+        "at NAD 1000 in both channels it is right on {} % of the samples",
+        lambda: percent(pairs("resnet18").test_accuracy[1000, 1000], 1),
+    ),
+    Stated("The hardest pair is NAD {} beside NAD {}, at {} %", hardest_pair),
+    Stated("the second channel alone is worth {} to {} %", second_channel_of_mlp),
+    Stated("and no boundary is more than {}° away from the maximum margin", farthest_boundary_of_mlp),
+    Stated(
+        "The stored MLP lies on the line, to within {}°",
+        lambda: within((pairs("mlp").angle - MAXIMUM_MARGIN).abs().max(), 1),
+    ),
+    Stated("its boundary is within {}° of 0° or of 90°, all but {}, at {}°", stumps),
+    Stated(
+        "For the MLP and for LeNet, at full size and with {} seed",
+        lambda: listed({spelt(pairs(name).seed.nunique()) for name in ("mlp", "lenet")}),
+    ),
+    Stated("{} trainings end near {}", lambda: large_losses("lenet")[::2]),
+]
+
+
+# Chapter 9: photographs and hints
+
+
+def hints(architecture: str, part: str = "both") -> pd.DataFrame:
+    rows = transition(architecture)
+    return rows[rows.part == part].set_index("index")
+
+
+def transition_claims(architecture: str) -> pd.DataFrame:
+    return experiments.pairs.concatenation_claims(transition(architecture), isotropic=architecture == "mlp")
+
+
+def resnet_takes_the_hint() -> list[Any]:
+    alone = hints("resnet18").test_accuracy_direction
+    alone = alone[alone > 0.6]
+    return [*map(int, alone.index), *map(percent, alone)]
+
+
+def resnet_takes_nothing() -> list[Any]:
+    rows = hints("resnet18")
+    both = rows.test_accuracy[rows.test_accuracy_direction <= 0.6]
+    return [*map(int, both.index), *map(percent, both), percent(hints("resnet18", "images").test_accuracy.mean())]
+
+
+def choice() -> tuple[str, str, int]:
+    """At NAD 100, trained on the hint alone and on both; and from where on the hint can hardly be read."""
+    alone = hints("lenet", "direction").test_accuracy
+    beside_pictures = hints("lenet").test_accuracy_direction
+    return percent(alone[100], 1), percent(beside_pictures[100], 1), int(alone.index[alone < 0.6].min())
+
+
+def turn() -> tuple[int, int, str]:
+    alone = hints("lenet").test_accuracy_direction
+    last, first = int(alone.index[alone > 0.9].max()), int(alone.index[alone < 0.55].min())
+    return last, first, listed(int(index) for index in alone.index if last < index < first)
+
+
+CHAPTER_9 = [
+    Stated(
+        "$\\epsilon = {:g}$, $\\sigma = {:g}$ for LeNet and {:g} for the others",
+        lambda: (
+            *made_with(transition("lenet"), "epsilon", "sigma"),
+            *{made_with(transition(name), "sigma")[0] for name in ("mlp", "resnet18")},
+        ),
+    ),
+    Stated("the MLP ({} and {} units) along LeNet's", lambda: made_with(transition("mlp"), "hidden")[0]),
+    Stated(
+        "the hint alone is worth {} to {} % to it, and the images alone {} to {} %",
+        lambda: (
+            *extremes(hints("mlp").test_accuracy_direction),
+            *extremes(hints("mlp").test_accuracy_images),
+        ),
+    ),
+    Stated("But it misses {} marks", lambda: claims_that("does not hold", transition_claims("mlp"))),
+    Stated(
+        "At NAD {} and NAD {} it uses the hint and nothing else. But it reads it to {} and {} % only",
+        resnet_takes_the_hint,
+    ),
+    Stated(
+        "At NAD {} and NAD {} it uses neither part: with both it is right on {} and {} % of the test samples, though "
+        "without a hint it learns the pictures to {} %",
+        resnet_takes_nothing,
+    ),
+    Stated("It has fitted {} its training samples", lambda: so(hints("resnet18").train_accuracy.min() == 1, "all")),
+    Stated(
+        "At NAD 100 the hint is worth {} % to a network that sees nothing else, and {} % to one that was trained "
+        "beside pictures: a choice. From NAD {} on LeNet can hardly read it",
+        choice,
+    ),
+    Stated(
+        "The MLP reads the hint to {} to {} % when it sees nothing else, and to {} to {} % beside pictures",
+        lambda: (
+            *extremes(hints("mlp", "direction").test_accuracy),
+            *extremes(hints("mlp").test_accuracy_direction),
+        ),
+    ),
+    Stated(
+        "Even without pictures it misreads one hint in {}",
+        lambda: spelt(round(1 / (1 - hints("mlp", "direction").test_accuracy.mean()))),
+    ),
+    Stated("For LeNet {} of them hold", lambda: claims_that("holds", transition_claims("lenet"))),
+    Stated("up to NAD {} it uses the hint, from NAD {} on the picture, and at NAD {} some of both", turn),
+]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The tests
+# ---------------------------------------------------------------------------------------------------------------------
+
+CHAPTERS = {
+    "01-directional-bias": CHAPTER_1,
+    "04-nads": CHAPTER_4,
+    "05-nads-and-learning": CHAPTER_5,
+    "06-poisoning": CHAPTER_6,
+    "07-flipping": CHAPTER_7,
+    "08-two-features": CHAPTER_8,
+    "09-simplicity": CHAPTER_9,
+}
+
+
+@functools.cache
+def prose(chapter: str) -> str:
+    """The text of a chapter, without its line breaks."""
+    notebook = json.loads((BOOK / f"{chapter}.ipynb").read_text(encoding="utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    return " ".join("\n\n".join(cells).split())
+
+
+@pytest.mark.parametrize(
+    ("chapter", "stated"),
+    [
+        pytest.param(chapter, stated, id=f"{chapter[:2]}-{number}")
+        for chapter, entries in CHAPTERS.items()
+        for number, stated in enumerate(entries)
+    ],
+)
+def test_the_prose_states_what_is_stored(chapter: str, stated: Stated) -> None:
+    at_hand = nt.published.available() if stated.needs and os.environ.get("NADTOOLS_DATA") else ()
+    missing = ", ".join(sorted(set(stated.needs) - set(at_hand)))
+    if missing:
+        pytest.skip(f"set NADTOOLS_DATA to a folder with what the authors published ({missing})")
+    values = stated.values()
+    values = values if isinstance(values, tuple | list) else (values,)
+    placeholders = sum(field is not None for _, field, _, _ in string.Formatter().parse(stated.fragment))
+    assert placeholders == len(values) > 0, f"{len(values)} values for {stated.fragment!r}"
+    sentence = stated.fragment.format(*values)
+    count = prose(chapter).count(sentence)
+    assert count == 1, f"by the stored results {chapter} should say, once: {sentence!r}; it does {count} times"
