@@ -266,7 +266,8 @@ def inaccessible(page: Page, *, contrast: bool) -> list[str]:
     found = Axe().run(
         page,
         context={"exclude": [["mjx-container"]]},  # MathJax draws its formulas, and describes them itself
-        options={"rules": {"color-contrast": {"enabled": contrast}}, "resultTypes": ["violations"]},
+        # Without preload, which asks for the style sheets again, some of them where they are not.
+        options={"rules": {"color-contrast": {"enabled": contrast}}, "resultTypes": ["violations"], "preload": False},
     )
     return [
         f"{violation['id']}: {node['html'][:120]}"

@@ -31,12 +31,12 @@ from playwright.sync_api import Browser
 import nadtools as nt
 
 PHONE = 390  # CSS pixels
-# The listings of code are all alike: their index and one of them stand for the others.
+# The listings of code are all alike, and one stands for the others. Their index is Sphinx's own, with its nested lists.
 PAGES = [
     "index.html",
     *(f"{name}.html" for name in re.findall(r"(?:root|file): *(\S+)", (REPOSITORY / "_toc.yml").read_text("utf-8"))),
     *("genindex.html", "prf-prf.html", "py-modindex.html", "search.html"),
-    *("_modules/index.html", "_modules/nadtools/estimation.html"),
+    "_modules/nadtools/estimation.html",
 ]
 
 
