@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from book_browser import REPOSITORY, BuiltBook, run_build
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from nadtools import exercises
 
 CHAPTERS = sorted((REPOSITORY / "book").glob("*.ipynb"))
 CONFIG = "title: small\nexecute: {execute_notebooks: 'off', stderr_output: remove-warn}\n"
@@ -63,6 +66,18 @@ def test_chapter_has_one_parameters_cell(chapter: Path) -> None:
 def test_chapter_has_short_cells(chapter: Path) -> None:
     cells = [cell.source.splitlines() for cell in code_cells(chapter)]
     assert {lines[0]: len(lines) for lines in cells if len(lines) > MAX_LINES} == {}
+
+
+@pytest.mark.parametrize("number", sorted({exercise[:2] for exercise in exercises.available()}))
+def test_every_exercise_is_asked_solved_and_checked_in_its_order(number: str) -> None:
+    (path,) = (path for path in CHAPTERS if path.stem.startswith(f"{number}-"))
+    text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in code_cells(path))
+    expected = [exercise for exercise in exercises.available() if exercise.startswith(f"{number}-")]
+    assert len(expected) >= 3
+    assert re.findall(r"^:label: exercise-(.*)$", text, re.MULTILINE) == expected
+    assert re.findall(r"^```{solution-start} exercise-(.*)$", text, re.MULTILINE) == expected
+    assert re.findall(r'^nt\.check\("(.*?)", ', code, re.MULTILINE) == expected
 
 
 def test_chapter_names_the_plain_kernel(chapter: Path) -> None:

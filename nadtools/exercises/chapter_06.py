@@ -126,17 +126,6 @@ EXERCISES = (
         praise="That is right. Everything orthogonal to u is as it was.",
     ),
     Exercise(
-        id="06-3",
-        summary="Write separable(s, t, a, b): can a line separate the classes on the lines c_s = a and c_t = b?",
-        grade=_grade_separable,
-        hints=(
-            "Draw the two lines. They cross at (a, b). When does that point lie between images of class s?",
-            "On the line c_s = a the images of class s differ in c_t, the values in s. The crossing point has c_t = b.",
-            "Not separable if min(s) <= b <= max(s) and min(t) <= a <= max(t); else separable.",
-        ),
-        praise="That is right: two convex hulls that share a point cannot be separated, and otherwise they can.",
-    ),
-    Exercise(
         id="06-2",
         summary="How many NADs does the code need for 100 classes and three channels?",
         grade=_grade_needed,
@@ -146,5 +135,16 @@ EXERCISES = (
             "100 classes in sixes, and what is left over: round 100/6 up.",
         ),
         praise="That is right: 16 NADs carry 96 classes, and the last four need one more.",
+    ),
+    Exercise(
+        id="06-3",
+        summary="Write separable(s, t, a, b): can a line separate the classes on the lines c_s = a and c_t = b?",
+        grade=_grade_separable,
+        hints=(
+            "Draw the two lines. They cross at (a, b). When does that point lie between images of class s?",
+            "On the line c_s = a the images of class s differ in c_t, the values in s. The crossing point has c_t = b.",
+            "Not separable if min(s) <= b <= max(s) and min(t) <= a <= max(t); else separable.",
+        ),
+        praise="That is right: two convex hulls that share a point cannot be separated, and otherwise they can.",
     ),
 )

@@ -123,17 +123,6 @@ EXERCISES = (
         praise="That is right: 63.4°. The boundary leans away from v₁, so v₁ counts for more, but both count.",
     ),
     Exercise(
-        id="08-3",
-        summary="Write one_channel(a, s, epsilon, sigma): the accuracy of a linear rule on one channel alone.",
-        grade=_grade_alone,
-        hints=(
-            "The rule sums up two things: what the feature gives, and what the noise gives. How large is each?",
-            "The feature gives ±aε. The noise is Gaussian with deviation σs. When does it not turn the sign?",
-            "Φ(aε/(σs)): scipy.stats.norm.cdf is Φ.",
-        ),
-        praise="That is right. The weights on the other channel have nothing to say when it is switched off.",
-    ),
-    Exercise(
         id="08-2",
         summary="Write angle_to_first(w, d1, d2): between the boundary of a linear network and the direction d1.",
         grade=_grade_lean,
@@ -143,5 +132,16 @@ EXERCISES = (
             "atan2(|w·d1|, |w·d2|), with absolute values, since lines have no sign.",
         ),
         praise="That is right: 0 means that d1 is ignored, and π/2 that nothing but d1 counts in this plane.",
+    ),
+    Exercise(
+        id="08-3",
+        summary="Write one_channel(a, s, epsilon, sigma): the accuracy of a linear rule on one channel alone.",
+        grade=_grade_alone,
+        hints=(
+            "The rule sums up two things: what the feature gives, and what the noise gives. How large is each?",
+            "The feature gives ±aε. The noise is Gaussian with deviation σs. When does it not turn the sign?",
+            "Φ(aε/(σs)): scipy.stats.norm.cdf is Φ.",
+        ),
+        praise="That is right. The weights on the other channel have nothing to say when it is switched off.",
     ),
 )

@@ -127,17 +127,6 @@ def _grade_mean_difference(answer: Any) -> str | None:
 
 EXERCISES = (
     Exercise(
-        id="09-2",
-        summary="Write turn(indices, images, direction): the first index at which the images alone beat D(v) alone.",
-        grade=_grade_turn,
-        hints=(
-            "Go through the three lists side by side. What is to be true at the index that you return?",
-            "zip(indices, images, direction) gives one index and its two accuracies at a time.",
-            "next((i for i, x, d in zip(indices, images, direction) if x > d), math.inf)",
-        ),
-        praise="That is right. One number for the transition, and infinity for a network that has none.",
-    ),
-    Exercise(
         id="09-1",
         summary="Write contradict(x, v): samples whose feature says the other class, while the rest stays.",
         grade=_grade_contradict,
@@ -147,6 +136,17 @@ EXERCISES = (
             "x − 2⟨x, v⟩ v: for rows, x - 2 * (x @ v)[:, None] * v.",
         ),
         praise="That is right: a reflection. It keeps all lengths, and doing it twice undoes it.",
+    ),
+    Exercise(
+        id="09-2",
+        summary="Write turn(indices, images, direction): the first index at which the images alone beat D(v) alone.",
+        grade=_grade_turn,
+        hints=(
+            "Go through the three lists side by side. What is to be true at the index that you return?",
+            "zip(indices, images, direction) gives one index and its two accuracies at a time.",
+            "next((i for i, x, d in zip(indices, images, direction) if x > d), math.inf)",
+        ),
+        praise="That is right. One number for the transition, and infinity for a network that has none.",
     ),
     Exercise(
         id="09-3",
