@@ -75,7 +75,8 @@ def test_every_exercise_is_asked_solved_and_checked_in_its_order(number: str) ->
     code = "\n".join(cell.source for cell in code_cells(path))
     expected = [exercise for exercise in exercises.available() if exercise.startswith(f"{number}-")]
     assert len(expected) >= 3
-    assert re.findall(r"^:label: exercise-(.*)$", text, re.MULTILINE) == expected
+    asked = re.findall(r"^```{exercise} (.*?): .*\n:label: exercise-(.*)$", text, re.MULTILINE)
+    assert asked == [(exercise, exercise) for exercise in expected]
     assert re.findall(r"^```{solution-start} exercise-(.*)$", text, re.MULTILINE) == expected
     assert re.findall(r'^nt\.check\("(.*?)", ', code, re.MULTILINE) == expected
 
