@@ -68,7 +68,7 @@ def _template() -> go.layout.Template:
         "title": {"standoff": 8},
     }
     scene_axis = {"backgroundcolor": "rgba(0, 0, 0, 0)", "gridcolor": _FAINT, "showbackground": False, "color": _INK}
-    control = {"bgcolor": "rgba(128, 128, 128, 0.12)", "bordercolor": "rgba(128, 128, 128, 0.6)"}
+    control = {"bgcolor": "rgba(128, 128, 128, 0.25)", "bordercolor": "rgba(128, 128, 128, 0.9)"}
     colour_bar = {"outlinewidth": 0, "thickness": 12, "ticks": "outside", "tickcolor": _FAINT}
     layout = go.Layout(
         autosize=True,
@@ -186,7 +186,9 @@ def stored(figure: go.Figure, metadata: Mapping[str, Any]) -> go.Figure:
         The same figure.
     """
     record = metadata.get("record", metadata)
-    parts = [f"{record['scale']} scale" if "scale" in record else "", f"seed {metadata['seed']}", metadata["device"]]
+    seeds = metadata.get("seeds", [metadata["seed"]])
+    named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
+    parts = [f"{record['scale']} scale" if "scale" in record else "", named, metadata["device"]]
     versions = metadata["versions"]
     parts.append(f"with nadtools {versions['nadtools']}, torch {versions['torch'].partition('+')[0]}")
     parts.append(metadata["date"][:10])

@@ -139,7 +139,8 @@ def provenance(seed: int | None = None, device: torch.device | str | None = None
     if device_name.startswith("cuda") and torch.cuda.is_available():
         device_name = f"{device_name} ({torch.cuda.get_device_name(device_name)})"
     elif device_name == "cpu":
-        device_name = f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
+        threads = torch.get_num_threads()
+        device_name = f"cpu ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
     from nadtools import __version__  # the package is complete by the time that this is called
 
     return {

@@ -190,6 +190,12 @@ def undrawn(page: Page) -> list[str]:
                     [...gd.querySelectorAll(`.cartesianlayer ${mark}, .polarlayer ${mark}, canvas`)]);
                 if (!marks.some((mark) => mark.getBoundingClientRect().width > 0))
                     problems.push(`${name} shows no trace`);
+                const apart = [".legend", ".g-gtitle", ".updatemenu-container"].flatMap((part) =>
+                    [...gd.querySelectorAll(part)].map((element) => [part, element.getBoundingClientRect()]));
+                apart.forEach(([part, a], k) => apart.slice(k + 1).forEach(([other, b]) => {
+                    if (a.width && b.width && a.left < b.right - 1 && b.left < a.right - 1 &&
+                        a.top < b.bottom - 1 && b.top < a.bottom - 1) problems.push(`${name}: ${part} covers ${other}`);
+                }));
                 const box = gd.closest(".nadtools-figure");
                 if (!box) problems.push(`${name} was not made by the book's renderer (call use_book_style first)`);
                 else {

@@ -713,7 +713,41 @@ def costs_at_the_end() -> tuple[str, str]:
     return percent(poisoned("mlp").cost[1019]), within(100 * poisoned("lenet").cost[1019], 1)
 
 
+def beside_what_lies_before() -> pd.DataFrame:
+    """Clean accuracy with a carrier at i, of a network that sees nothing but the NADs before i, and the difference."""
+    rows = table("A7", architecture="lenet", data="cifar10-jpeg")
+    carried = rows[rows["replace"] == "own"].groupby("index").test_accuracy.mean()
+    before = table("A7span", architecture="lenet", data="cifar10-jpeg").groupby("count").test_accuracy.mean()
+    both = pd.DataFrame({"carried": carried, "before": before}).dropna()
+    return both.assign(gain=both.carried - both.before)
+
+
+def where_they_cross() -> tuple[float, float]:
+    gain = beside_what_lies_before().gain
+    last = gain.index[gain < 0][gain.index[gain < 0] < 100].max()
+    early = gain.loc[:last]
+    assert early.max() > 0 > early.min()
+    return last, 100 * early.abs().max()
+
+
+def where_the_carrier_is_no_wall() -> tuple[float, float, str, str]:
+    both = beside_what_lies_before()
+    better = both.index[both.gain > 0.02].intersection(both.loc[100:].index)
+    assert both.loc[better[0] : better[-1]].gain.min() > 0.02
+    return better[0], better[-1], *at(both.carried, 100, digits=1), *at(both.before, 100, digits=1)
+
+
 CHAPTER_6 = [
+    Stated(
+        "The two curves differ by {:.1f} points on average, within the 5",
+        lambda: 100 * beside_what_lies_before().gain.abs().mean(),
+    ),
+    Stated("Up to index {:g} they cross, up to {:.1f} points apart", where_they_cross),
+    Stated(
+        "From index {:g} to {:g} the network with a carrier is the better one: at index 100 it is right on {} % of the "
+        "clean images, and one that sees nothing but the NADs before it on {} %",
+        where_the_carrier_is_no_wall,
+    ),
     Stated(
         "LeNet on {}, and a narrow ResNet-18, of {} of the [width](glossary.md), on {}.",
         lambda: (

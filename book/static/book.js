@@ -12,6 +12,33 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => observer.observe(figure));
 });
 
+/* What stands above the panels wraps into more lines the narrower the screen is: where one part would cover another, the panels move down. */
+document.addEventListener("DOMContentLoaded", () => {
+  const box = (figure, part) => {
+    const found = figure.querySelector(part);
+    return found && found.getBoundingClientRect();
+  };
+  const covered = (lower, upper) =>
+    lower && upper && lower.width && upper.width && lower.left < upper.right && upper.left < lower.right &&
+      upper.top < lower.bottom && upper.bottom > lower.top ? upper.bottom - lower.top + 4 : 0;
+  document.querySelectorAll(".plotly-graph-div").forEach((figure) => {
+    let attempts = 0;
+    const makeRoom = () => {
+      const [legend, menu, title] = [".legend", ".updatemenu-container", ".g-gtitle"].map((part) => box(figure, part));
+      const [menuLine, titleLine] = [covered(legend, menu), Math.max(covered(legend, title), covered(menu, title))];
+      if (!(menuLine || titleLine) || attempts++ >= 4) return;
+      const { margin, height, updatemenus } = figure._fullLayout;
+      const room = menuLine || titleLine;
+      const change = { "margin.t": margin.t + room, height: height + room };
+      if (menuLine) change["updatemenus[0].pad.b"] = updatemenus[0].pad.b + room;
+      Plotly.relayout(figure, change);
+    };
+    if (!figure.on) return;
+    figure.on("plotly_afterplot", makeRoom);
+    makeRoom();
+  });
+});
+
 /* A map over frequencies is linked with a picture of the wave: the pointer on a cell draws the wave of its frequency. */
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => {

@@ -207,7 +207,7 @@ EXERCISES = (
     ),
     Exercise(
         id="04-4",
-        summary="Write alignment(covariance, v), which returns α(v) for a v of any length.",
+        summary="Write alignment(covariance, v), which returns α(v/‖v‖): the alignment of the direction of v.",
         grade=_grade_alignment,
         hints=(
             "α(v) is the second moment of the gradient's component along v, and v is a unit vector there.",

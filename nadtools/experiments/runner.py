@@ -202,7 +202,7 @@ def load_table(
     results_dir: str | os.PathLike[str] | None = None,
     **selectors: str,
 ) -> pd.DataFrame:
-    """Load a stored result that is a table: its columns by name. The record is in ``attrs``.
+    """Load a stored result that is a table: its columns by name. In ``attrs`` stand the record and the rows' ``seeds``.
 
     Raises
     ------
@@ -215,6 +215,8 @@ def load_table(
     table = pd.DataFrame(dict(stored))
     path = result_path(name, scale=scale, seed=seed, results_dir=results_dir, **selectors)
     table.attrs |= read_record(path)
+    if "seed" in table:
+        table.attrs["seeds"] = sorted(int(seed) for seed in table["seed"].unique())
     return table
 
 

@@ -48,10 +48,11 @@ def plot_accuracy_map(
     title: str | None = None,
     extra: Mapping[str, Sequence[Any]] | None = None,
     *,
+    quantity: str = "test accuracy",
     backend: Backend = "plotly",
     alt: str | None = None,
 ) -> Figure:
-    """Draw test accuracy over two-dimensional Fourier frequencies, from 50 % to 100 %.
+    """Draw accuracy over two-dimensional Fourier frequencies, from 50 % to 100 %.
 
     Parameters
     ----------
@@ -64,6 +65,8 @@ def plot_accuracy_map(
         Above the figure.
     extra
         Name to values, one for each frequency, to show when the pointer is over a cell.
+    quantity
+        What kind of accuracy it is.
     backend
         ``"plotly"`` or ``"matplotlib"``.
     alt
@@ -119,7 +122,7 @@ def plot_accuracy_map(
         for label, given in values.items():
             low, high = np.nanmin(given) if np.isfinite(given).any() else 0.0, np.nanmax([*given, 0.0])
             parts.append(f"{label + ' ' if label else ''}between {low:.0%} and {high:.0%}")
-        alt = f"{title or 'Test accuracy'} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
+        alt = f"{title or quantity.capitalize()} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
     if backend == "matplotlib":
         return _accuracy_map_matplotlib(grids, rows, columns, title, alt)
 
@@ -141,7 +144,7 @@ def plot_accuracy_map(
                 if details
                 else "frequency (%{y}, %{x})<br>accuracy %{z:.1%}<extra></extra>",
                 colorbar=colour_bar(
-                    (0, 1), 230, y=-0.14, dtick=0.1, tickformat=".0%", title={"text": "test accuracy", "side": "top"}
+                    (0, 1), 230, y=-0.14, dtick=0.1, tickformat=".0%", title={"text": quantity, "side": "top"}
                 ),
             )
         )
