@@ -18,6 +18,7 @@ from plotly.io.base_renderers import MimetypeRenderer
 
 import nadtools
 from nadtools.device import resolve_device
+from nadtools.storage import device_of
 
 __all__ = [
     "ARCHITECTURE_COLOURS",
@@ -188,7 +189,7 @@ def stored(figure: go.Figure, metadata: Mapping[str, Any]) -> go.Figure:
     record = metadata.get("record", metadata)
     seeds = metadata.get("seeds", [metadata["seed"]])
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
-    parts = [f"{record['scale']} scale" if "scale" in record else "", named, metadata["device"]]
+    parts = [f"{record['scale']} scale" if "scale" in record else "", named, device_of(metadata)]
     versions = metadata["versions"]
     parts.append(f"with nadtools {versions['nadtools']}, torch {versions['torch'].partition('+')[0]}")
     parts.append(metadata["date"][:10])

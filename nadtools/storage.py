@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["provenance", "read_arrays", "write_arrays", "write_bytes"]
+__all__ = ["device_of", "provenance", "read_arrays", "write_arrays", "write_bytes"]
 
 FORMAT_VERSION = 1
 _HEADER = "__nadtools__"
@@ -131,6 +131,11 @@ def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], di
         if _digest(array) != digests[name]:
             raise ValueError(_damaged(path, f"the checksum of {name!r} does not match"))
     return arrays, header["metadata"]
+
+
+def device_of(provenance: Mapping[str, Any]) -> str:
+    """The device that a result was made on, in words: earlier files say "1 threads"."""
+    return str(provenance["device"]).replace(" 1 threads)", " 1 thread)")
 
 
 def provenance(seed: int | None = None, device: torch.device | str | None = None) -> dict[str, Any]:

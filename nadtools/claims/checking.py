@@ -10,6 +10,7 @@ from nadtools import experiments
 from nadtools.claims.catalogue import load_claims
 from nadtools.claims.evidence import EVALUATORS, NotHereError, Where, paper_parameters
 from nadtools.claims.model import NO_SOURCE, NOT_HERE, NOT_STORED, NOT_YET, Checked, Claim, Outcome
+from nadtools.storage import device_of
 
 __all__ = ["check_claims", "evaluate"]
 
@@ -102,7 +103,7 @@ def _provenance(record: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, st
         "data": " ⊕ ".join(parts),
         "width": f"{_width(parameters):g}",
         "seeds": ", ".join(map(str, seeds)),
-        "device": str(record["device"]),
+        "device": device_of(record),
         "date": record["date"][:10],
         "version": str(record["versions"]["nadtools"]),
     }
