@@ -190,7 +190,7 @@ def undrawn(page: Page) -> list[str]:
                     [...gd.querySelectorAll(`.cartesianlayer ${mark}, .polarlayer ${mark}, canvas`)]);
                 if (!marks.some((mark) => mark.getBoundingClientRect().width > 0))
                     problems.push(`${name} shows no trace`);
-                const apart = [".legend", ".g-gtitle", ".updatemenu-container"].flatMap((part) =>
+                const apart = [".legend", ".g-gtitle", ".updatemenu-header-group"].flatMap((part) =>
                     [...gd.querySelectorAll(part)].map((element) => [part, element.getBoundingClientRect()]));
                 apart.forEach(([part, a], k) => apart.slice(k + 1).forEach(([other, b]) => {
                     if (a.width && b.width && a.left < b.right - 1 && b.left < a.right - 1 &&

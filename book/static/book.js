@@ -12,7 +12,8 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => observer.observe(figure));
 });
 
-/* What stands above the panels wraps into more lines the narrower the screen is: where one part would cover another, the panels move down. */
+/* What stands above the panels wraps into more lines the narrower the screen is. Where one part would cover another, the panels move
+   down. An open menu may cover what it likes. */
 document.addEventListener("DOMContentLoaded", () => {
   const box = (figure, part) => {
     const found = figure.querySelector(part);
@@ -24,7 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => {
     let attempts = 0;
     const makeRoom = () => {
-      const [legend, menu, title] = [".legend", ".updatemenu-container", ".g-gtitle"].map((part) => box(figure, part));
+      const [legend, menu, title] = [".legend", ".updatemenu-header-group", ".g-gtitle"].map((part) => box(figure, part));
       const [menuLine, titleLine] = [covered(legend, menu), Math.max(covered(legend, title), covered(menu, title))];
       if (!(menuLine || titleLine) || attempts++ >= 4) return;
       const { margin, height, updatemenus } = figure._fullLayout;
