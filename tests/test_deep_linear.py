@@ -486,6 +486,16 @@ def test_phi_alone_learns_in_the_predicted_number_of_steps(stride, sigma):
     )
 
 
+@pytest.mark.parametrize("fraction", [0.5, 0.1, 1e-6])
+def test_half_the_condition_number_counts_the_steps(fraction):
+    """The approximation that chapter 3 displays: 1/κ ≤ −ln(1 − 1/κ) ≤ 1/(κ − 1), and steps are whole numbers."""
+    kappa = torch.tensor([2.0, 5.0, 40.0, 900.0], dtype=torch.float64)
+    approximate = kappa / 2 * math.log(1 / fraction)
+    steps = steps_to_fraction(1 / kappa, 1.0, fraction)
+    assert (steps >= approximate * (1 - 1 / kappa)).all()
+    assert (steps <= approximate + 1).all()
+
+
 def test_steps_to_fraction():
     assert steps_to_fraction(0.5, 0.2, 0.1).tolist() == 11  # 0.9^22 < 0.1 < 0.9^20
     assert steps_to_fraction(1.0, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0], 0.1).tolist() == [

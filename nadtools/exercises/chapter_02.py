@@ -161,7 +161,7 @@ EXERCISES = (
     ),
     Exercise(
         id="02-3",
-        summary="Keep every second sample, without a filter, with ε = σ = 1: what is the best accuracy at most ℓ?",
+        summary="Keep every second sample, with no filter and ε = σ = 1: what is the best accuracy at nearly all ℓ?",
         grade=_grade_plain_subsampling,
         hints=(
             "Without a filter the response is 1 everywhere. How many aliases does ℓ have for S = 2?",
