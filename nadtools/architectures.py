@@ -26,7 +26,7 @@ from typing import Literal, get_args
 
 from torch import nn
 
-from nadtools.device import check_seed, derive_seed, isolated_random_state, positive_int
+from nadtools.device import derive_seed, isolated_random_state, positive_int, stream, unaffected_by_context
 from nadtools.directions import check_shape
 from nadtools.symmetries import SymmetryGroup
 
@@ -54,6 +54,7 @@ class _Request:
         return max(1, round(channels * self.width))
 
 
+@unaffected_by_context()
 def build(
     name: str,
     in_channels: int = 1,
@@ -147,7 +148,7 @@ def build(
         )
     rows, columns = (_last_map(name, length, pooling, strides)[0] for length in size)
     request = _Request(in_channels, num_classes, width, pooling, strides, init, units, (rows, columns))
-    with isolated_random_state(derive_seed(check_seed(seed))):
+    with isolated_random_state(derive_seed(stream(seed, "initialisation"))):
         return _BUILDERS[name](request)
 
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from nadtools.device import full_precision, positive_int, resolve_device
+from nadtools.device import full_precision, positive_int, resolve_device, unaffected_by_context
 from nadtools.directions import as_direction
 from nadtools.progress import progress_bar
 
@@ -98,6 +98,7 @@ class BoundaryAngle:
     num_crossed: int
 
 
+@unaffected_by_context()
 def cross_section(
     network: nn.Module,
     points: Tensor,
@@ -187,6 +188,7 @@ def cross_section(
     )
 
 
+@unaffected_by_context()
 def boundary_angle(
     network: nn.Module,
     points: Tensor,
@@ -294,6 +296,7 @@ def boundary_angle(
     return _summarise(normals.cpu(), plane.second_angle, size, crossed)
 
 
+@unaffected_by_context()
 def margins(
     network: nn.Module,
     points: Tensor,

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nadtools.device import check_seed, derive_seed, generator
+from nadtools.device import generator, stream, unaffected_by_context
 
 __all__ = [
     "DeepLinearModel",
@@ -118,7 +118,7 @@ class DeepLinearModel(nn.Module):
         self.stride = check_stride(stride, len(m))
         sigma_theta, sigma_phi = check_scale("sigma_theta", sigma_theta), check_scale("sigma_phi", sigma_phi)
         _check_law(weights)
-        source = None if seed is None else torch.Generator().manual_seed(derive_seed(check_seed(seed)))
+        source = None if seed is None else generator(torch.device("cpu"), stream(seed, "deep linear weights"))
         self.theta = nn.Parameter(_draw(len(m) // self.stride, sigma_theta, weights, source))
         self.phi = nn.Parameter(_draw(len(m), sigma_phi, weights, source))
         self.register_buffer("m", m.to(self.phi.dtype))
@@ -484,6 +484,7 @@ def steps_to_fraction(curvature: ArrayLike, learning_rate: ArrayLike, fraction: 
     return torch.where(goal >= 1, 0.0, steps)
 
 
+@unaffected_by_context()
 def train_deep_linear(
     prefilter: ArrayLike,
     stride: int,
@@ -559,7 +560,7 @@ def train_deep_linear(
     if batch_size is not None and check_index("batch_size", batch_size) < 1:
         raise ValueError(f"got batch_size={batch_size}; expected None, or at least 1")
     initial = DeepLinearModel(m, stride, sigma_theta, sigma_phi, weights=weights, seed=seed)
-    source = generator(torch.device("cpu"), check_seed(seed), 1)
+    source = generator(torch.device("cpu"), stream(seed, "deep linear samples"))
 
     runs, column = torch.arange(len(chosen)), torch.tensor(chosen, dtype=torch.int64)
     theta = initial.theta.detach().double().expand(len(chosen), 1, -1).clone()

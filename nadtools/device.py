@@ -1,21 +1,25 @@
-"""Devices, random streams and numerical precision.
+"""Devices, random streams, and contexts around a call that must not change its result.
 
 Every stochastic function of the package takes an integer ``seed`` and draws from generators made here, so the
-global random state of PyTorch is never read and never changed.
+global random state of PyTorch is never read and never changed. No two uses of one seed share a stream: each says what
+it is for (:func:`stream`), and each unit of work has a seed of its own (:func:`derive_seed`).
 """
 
 from __future__ import annotations
 
 import operator
 import threading
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
 __all__ = [
+    "DerivedSeed",
+    "available_memory",
     "check_seed",
     "derive_seed",
     "full_precision",
@@ -24,6 +28,8 @@ __all__ = [
     "one_thread",
     "positive_int",
     "resolve_device",
+    "stream",
+    "unaffected_by_context",
 ]
 
 
@@ -70,8 +76,14 @@ def positive_int(name: str, value: Any) -> int:
     return number
 
 
+class DerivedSeed(int):
+    """A seed that :func:`derive_seed` made for one unit of work: it names its stream by itself."""
+
+
 def check_seed(seed: int) -> int:
-    """Return ``seed`` as a plain int; refuse anything that is not a non-negative integer."""
+    """Return ``seed`` as an int; refuse anything that is not a non-negative integer."""
+    if isinstance(seed, DerivedSeed):
+        return seed
     try:
         value = operator.index(seed)
     except TypeError:
@@ -81,26 +93,36 @@ def check_seed(seed: int) -> int:
     return value
 
 
-def derive_seed(seed: int, *keys: int) -> int:
+def derive_seed(seed: int, *keys: int | str) -> DerivedSeed:
     """A seed for one unit of work, bound to the unit and not to the order in which units run.
 
     Parameters
     ----------
     seed : int
         The seed the user gave.
-    *keys : int
-        Non-negative integers that name the unit, for instance the index of the network.
+    *keys : int or str
+        What names the unit: its purpose, and non-negative integers such as the index of the network.
 
     Returns
     -------
-    int
+    DerivedSeed
         63 well-mixed bits. (PyTorch's CPU generator uses the lower 32 of them.)
     """
-    low, high = np.random.SeedSequence([check_seed(seed), *keys]).generate_state(2, np.uint32).tolist()
-    return int(low) | (int(high) & 0x7FFFFFFF) << 32
+    words = [zlib.crc32(key.encode()) if isinstance(key, str) else key for key in keys]
+    low, high = np.random.SeedSequence([check_seed(seed), *words]).generate_state(2, np.uint32).tolist()
+    return DerivedSeed(int(low) | (int(high) & 0x7FFFFFFF) << 32)
 
 
-def generator(device: torch.device, seed: int, *keys: int) -> torch.Generator:
+def stream(seed: int, purpose: str) -> DerivedSeed:
+    """The seed of one use of a seed: no two purposes share a stream.
+
+    A derived seed is for one use already, and is returned as it is.
+    """
+    seed = check_seed(seed)
+    return seed if isinstance(seed, DerivedSeed) else derive_seed(seed, purpose)
+
+
+def generator(device: torch.device, seed: int, *keys: int | str) -> torch.Generator:
     """A fresh generator on ``device`` for the unit of work that ``keys`` name."""
     return torch.Generator(device=device).manual_seed(derive_seed(seed, *keys))
 
@@ -143,3 +165,38 @@ def one_thread() -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(threads)
+
+
+@contextmanager
+def unaffected_by_context() -> Iterator[None]:
+    """Compute inside the block as if no context were around it; as a decorator, in each call.
+
+    Autocast, inference mode, ``no_grad``, a default dtype and a default device of the caller's would otherwise change
+    numbers, or fail where nobody looks for the reason.
+    """
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autocast("cpu", enabled=False),
+            torch.autocast("cuda", enabled=False),
+            # Entered only where it changes something: it looks at every call of a torch function.
+            nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu"),
+        ):
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes that can be had on the device without swapping; None where the system does not tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nadtools.device import check_seed, generator, resolve_device
+from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 
 __all__ = [
     "FourierMode",
@@ -81,6 +81,7 @@ def as_direction(v: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
     return (scaled / scaled.norm()).to(v.dtype if v.is_floating_point() else torch.float32)
 
 
+@unaffected_by_context()
 def fourier_atom(
     shape: Shape,
     frequency: tuple[int, int],
@@ -150,6 +151,7 @@ def fourier_modes(shape: Shape) -> list[FourierMode]:
     return sorted(modes, key=lambda m: ((m.frequency[0] / height) ** 2 + (m.frequency[1] / width) ** 2, m))
 
 
+@unaffected_by_context()
 def fourier_basis(
     shape: Shape, *, device: str | torch.device | None = "cpu", dtype: torch.dtype = torch.float32
 ) -> Tensor:
@@ -164,6 +166,7 @@ def fourier_basis(
     return torch.stack(atoms).to(resolve_device(device))
 
 
+@unaffected_by_context()
 def random_direction(
     shape: tuple[int, ...],
     seed: int = 0,
@@ -173,10 +176,12 @@ def random_direction(
 ) -> Tensor:
     """A direction drawn uniformly from the unit sphere; ``shape`` is (h, w) or (channels, h, w)."""
     sizes, resolved = check_shape(shape, (2, 3)), resolve_device(device)
-    gaussian = torch.randn(sizes, dtype=torch.float64, device=resolved, generator=generator(resolved, check_seed(seed)))
+    source = generator(resolved, stream(seed, "direction"))
+    gaussian = torch.randn(sizes, dtype=torch.float64, device=resolved, generator=source)
     return (gaussian / gaussian.norm()).to(dtype)
 
 
+@unaffected_by_context()
 def random_basis(
     shape: tuple[int, ...],
     seed: int = 0,
@@ -206,11 +211,12 @@ def random_basis(
     sizes, resolved = check_shape(shape, (2, 3)), resolve_device(device)
     dimension = math.prod(sizes)
     cpu = torch.device("cpu")
-    gaussian = torch.randn(dimension, dimension, dtype=torch.float64, generator=generator(cpu, check_seed(seed)))
+    gaussian = torch.randn(dimension, dimension, dtype=torch.float64, generator=generator(cpu, stream(seed, "basis")))
     q, r = torch.linalg.qr(gaussian)
     return (q * r.diagonal().sign()).T.reshape(dimension, *sizes).to(resolved, dtype)
 
 
+@unaffected_by_context()
 def fourier_energy(v: Tensor) -> Tensor:
     """The share of a direction's energy that lies at each frequency of the 2D DFT.
 

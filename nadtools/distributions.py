@@ -14,12 +14,12 @@ import operator
 import torch
 from torch import Tensor
 
-from nadtools.device import check_seed, derive_seed, generator, positive_int, resolve_device
+from nadtools.device import derive_seed, generator, positive_int, resolve_device, stream, unaffected_by_context
 from nadtools.directions import as_direction
 
 __all__ = ["Concatenated", "Labelled", "LinearlySeparable", "SwitchOff", "concatenate"]
 
-_LABELS, _NOISE, _PARTS, _CHOICE = range(4)  # streams of their own, so given labels leave the noise as it was
+_LABELS, _NOISE, _PARTS, _CHOICE = range(4)  # apart from each other, so given labels leave the noise as it was
 _BATCH = 4096  # images that are copied at a time
 
 
@@ -68,6 +68,7 @@ class LinearlySeparable:
         channels, height, width = (1, *self.v.shape)[-3:]
         return channels, height, width
 
+    @unaffected_by_context()
     def sample(
         self,
         n: int,
@@ -101,7 +102,7 @@ class LinearlySeparable:
         TypeError, ValueError
             If n is not a positive int, or the labels do not fit.
         """
-        n, seed, resolved = positive_int("n", n), check_seed(seed), resolve_device(device)
+        n, seed, resolved = positive_int("n", n), stream(seed, "samples"), resolve_device(device)
         y = _draw_labels(n, seed, resolved, labels)
         return self._images(y, seed), y
 
@@ -162,6 +163,7 @@ class Labelled:
         channels, height, width = self.x.shape[1:]
         return channels, height, width
 
+    @unaffected_by_context()
     def sample(self, n: int, seed: int = 0, *, device: str | torch.device | None = None) -> tuple[Tensor, Tensor]:
         """Draw n of the images without replacement; they keep their order, so that n = len(x) gives the set itself.
 
@@ -187,7 +189,7 @@ class Labelled:
         TypeError, ValueError
             If n is not a positive int, or larger than the set.
         """
-        rows, resolved = self._choose(positive_int("n", n), check_seed(seed)), resolve_device(device)
+        rows, resolved = self._choose(positive_int("n", n), stream(seed, "samples")), resolve_device(device)
         x = torch.empty((len(rows), *self.image_shape), device=resolved)
         self._copy(rows, x)
         return x, self.y[rows].to(resolved)
@@ -282,6 +284,7 @@ class Concatenated:
         ends = list(itertools.accumulate(part.image_shape[0] for part in self.parts))
         return tuple(itertools.starmap(range, zip([0, *ends], ends, strict=False)))
 
+    @unaffected_by_context()
     def sample(
         self,
         n: int,
@@ -318,7 +321,7 @@ class Concatenated:
         TypeError, ValueError
             If an argument is not as described.
         """
-        n, seed, resolved = positive_int("n", n), check_seed(seed), resolve_device(device)
+        n, seed, resolved = positive_int("n", n), stream(seed, "samples"), resolve_device(device)
         images = _images_of(self.parts)
         if images and labels is not None:
             raise ValueError("got labels for a concatenation with images, which have their own; leave labels out")

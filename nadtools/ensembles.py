@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional
 
-from nadtools.device import generator, resolve_device
+from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 from nadtools.progress import progress_bar
 from nadtools.training import (
     DROPOUT_LAYERS,
@@ -63,6 +63,7 @@ def can_train_together(network: nn.Module, x: Tensor) -> bool:
     return True
 
 
+@unaffected_by_context()
 def train_together(
     networks: Sequence[nn.Module],
     train_data: Sequence[Data],
@@ -121,7 +122,7 @@ def train_together(
     optimizer = torch.optim.SGD(
         parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
     )
-    generators = [generator(resolved, one.seed, SHUFFLE) for one in configs]
+    generators = [generator(resolved, stream(one.seed, "training"), SHUFFLE) for one in configs]
     count, num_samples = x.shape[:2]
     num_batches = -(-num_samples // config.batch_size)
     which = torch.arange(count, device=resolved)[:, None]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import itertools
+import json
 import math
 import os
 import time
@@ -25,17 +25,20 @@ from torch import Tensor, nn
 
 from nadtools import architectures, storage
 from nadtools.device import (
-    check_seed,
+    DerivedSeed,
+    available_memory,
     derive_seed,
     full_precision,
     generator,
-    isolated_random_state,
     positive_int,
     resolve_device,
+    stream,
+    unaffected_by_context,
 )
 from nadtools.directions import check_shape
 from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
 from nadtools.nads import NADs
+from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
 from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
 from nadtools.progress import progress_bar
 from nadtools.symmetries import SymmetryGroup, apply_symmetry, check_group, symmetries_of
@@ -44,12 +47,12 @@ from nadtools.units import as_finished, in_this_process
 __all__ = ["Architecture", "Estimator", "EvaluationPoint", "estimate_nads"]
 
 Estimator = Literal["secant", "gradient", "mixed"]
-Architecture = str | Callable[[], nn.Module]
 EvaluationPoint = Literal["zero", "normal"] | Tensor | Callable[[torch.Generator], Tensor]
 
 _POINT, _PROBES = 1, 2  # random streams beside that of the weights
 _NUM_BLOCKS = 10
 _CHECKED_NETWORKS = 16  # for the check of a group that was named, not proven
+_BATCH_SIZES = {"cpu": 128, "cuda": 4096}
 _SECONDS_BETWEEN_CHECKPOINTS = 20.0
 
 
@@ -57,24 +60,32 @@ _SECONDS_BETWEEN_CHECKPOINTS = 20.0
 class _Plan:
     """All that a process needs to work on a network with a given index."""
 
-    name: str
-    draw: Callable[[int], nn.Module]
+    source: NetworkSource
     image_shape: tuple[int, int, int]
     estimator: Estimator
-    seed: int
+    seed: DerivedSeed
     scale: float
     point: EvaluationPoint
     num_probes: int
     group: SymmetryGroup
     variance: float | None  # of the output weights, where they are averaged out
     batch_size: int
-    channels_last: bool
     device: torch.device
+
+    @property
+    def name(self) -> str:
+        """Of the architecture."""
+        return self.source.name
+
+    def draw(self, index: int) -> nn.Module:
+        """Draw the network with this index."""
+        return self.source(derive_seed(self.seed, index))
 
     def moments(self) -> GradientMoments:
         return GradientMoments(self.image_shape, self.group, _NUM_BLOCKS, self.device)
 
 
+@unaffected_by_context()
 def estimate_nads(
     architecture: Architecture,
     num_networks: int = 20,
@@ -138,8 +149,8 @@ def estimate_nads(
     in_channels : int
     image_size : (int, int)
     batch_size : int, optional
-        Images that go through a network at once. By default it is chosen by timing a few; the result does not depend on
-        it but for rounding.
+        Images that go through a network at once; by default 128, on a GPU 4096. The result does not depend on it but
+        for rounding.
     num_jobs : int, optional
         Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
         ``joblib.parallel_config`` says: with ``joblib.parallel_config("dask")`` a cluster shares the networks.
@@ -160,6 +171,8 @@ def estimate_nads(
     TypeError, ValueError
         If an argument is not as described, the networks have no NADs (several outputs, random or not finite, constant,
         the same each time), or the checkpoint belongs to another computation.
+    MemoryError
+        Before any computing, if the estimate needs more memory than is free.
     """
     num_networks, num_probes = positive_int("num_networks", num_networks), positive_int("num_probes", num_probes)
     _check_choices(estimator, scale, until)
@@ -167,40 +180,44 @@ def estimate_nads(
     channels, (height, width) = positive_int("in_channels", in_channels), check_shape(image_size)
     image_shape = (channels, height, width)
     _check_point(evaluation_point, image_shape)
-    name, draw = _network_source(architecture, image_shape, check_seed(seed), build_options)
+    source = network_source(architecture, image_shape, build_options, chosen={"num_classes": 1}, caller="estimate_nads")
     group, proven = _group(architecture, symmetries, image_shape, evaluation_point, build_options)
-
-    first = check_network(draw(0), image_shape, resolved)
-    _check_that_networks_differ(first, draw(1))
-    variance = _averaged_variance(draw, first, image_shape) if average_output_layer else None
+    if batch_size is None:
+        batch_size = _BATCH_SIZES[resolved.type]
     plan = _Plan(
-        name, draw, image_shape, estimator, seed, scale, evaluation_point,
-        num_probes, group, variance, 1, False, resolved,
+        source, image_shape, estimator, stream(seed, "networks of an estimate"), scale, evaluation_point,
+        num_probes, group, None, positive_int("batch_size", batch_size), resolved,
     )  # fmt: skip
-    size, channels_last = (
-        (positive_int("batch_size", batch_size), False) if batch_size else _fastest_batches(plan, first)
-    )
-    plan = dataclasses.replace(plan, batch_size=size, channels_last=channels_last)
+    _check_memory(plan, num_jobs)
+    first = check_network(plan.draw(0), image_shape, resolved)
+    _check_that_networks_differ(first, plan.draw(1))
+    if average_output_layer:
+        plan = dataclasses.replace(plan, variance=_averaged_variance(plan, first))
 
-    fingerprint = _fingerprint(plan, first)
-    moments, done = _resume(plan, fingerprint, checkpoint)
+    description = _description(plan, first) if checkpoint is not None else {}
+    moments, done = _resume(plan, description, checkpoint)
     kept = {} if proven or group == "none" else _jacobians(plan, range(min(num_networks, _CHECKED_NETWORKS)))
     if kept:
         _check_group_against(kept, plan)
     total = num_networks if until is None else next(_rounds(num_networks))
-    bar = progress_bar(None, progress, total=num_networks, initial=len(done), desc=f"NADs of {name}", unit="network")
-    with bar:
+    title = f"NADs of {plan.name}"
+    with progress_bar(None, progress, total=num_networks, initial=len(done), desc=title, unit="network") as bar:
         for total in [num_networks] if until is None else _rounds(num_networks):
             remaining = [index for index in range(total) if index not in done]
-            _accumulate(plan, remaining, moments, done, num_jobs, checkpoint, fingerprint, bar.update)
+            _accumulate(plan, remaining, moments, done, num_jobs, checkpoint, description, bar.update)
             overlap = moments.split_half_overlap()
             if until is not None and float(overlap[until[0] - 1]) >= until[1]:
                 break
-    return _result(plan, moments, overlap, until, total)
+    return _result(plan, moments, overlap, until, total, seed)
 
 
 def _result(
-    plan: _Plan, moments: GradientMoments, overlap: Tensor, until: tuple[int, float] | None, num_networks: int
+    plan: _Plan,
+    moments: GradientMoments,
+    overlap: Tensor,
+    until: tuple[int, float] | None,
+    num_networks: int,
+    seed: int,
 ) -> NADs:
     decomposition = moments.eigendecomposition()
     if float(decomposition.values[0]) == 0:
@@ -223,7 +240,7 @@ def _result(
         "num_probes": plan.num_probes if plan.estimator == "mixed" else None,
         "output_weight_variance": plan.variance,
         "symmetries": plan.group,
-        **storage.provenance(plan.seed, plan.device),
+        **storage.provenance(seed, plan.device),
     }
     shape = plan.image_shape[1:] if plan.image_shape[0] == 1 else plan.image_shape
     vectors = decomposition.vectors.to(torch.float32).reshape(-1, *shape)
@@ -239,7 +256,8 @@ def _result(
 def _jacobian(plan: _Plan, index: int) -> Tensor:
     """J of shape (D, k), such that J J^T is the contribution of the network with this index."""
     network = check_network(plan.draw(index), plan.image_shape, plan.device)
-    if plan.channels_last:
+    if any(isinstance(module, nn.Conv2d) for module in network.modules()):
+        # Faster on CPUs and on tensor cores, and the same function.
         network = network.to(memory_format=torch.channels_last)
     cut = find_output_layer(network, plan.image_shape) if plan.variance is not None else None
     if plan.variance is not None and cut is None:
@@ -291,41 +309,6 @@ def _column(network: nn.Module, x: Tensor) -> Tensor:
     return network(x).reshape(len(x), 1)
 
 
-def _fastest_batches(plan: _Plan, network: nn.Module) -> tuple[int, bool]:
-    """Batch size and memory format, by timing a few forward passes; half a second, or one batch of each kind."""
-    smallest = 32 if plan.device.type == "cpu" else 256
-    largest = 512 if plan.device.type == "cpu" else 4096
-
-    def seconds_per_image(size: int, channels_last: bool) -> float:
-        formatted = network.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
-        x = torch.zeros(size, *plan.image_shape, device=plan.device)
-        with torch.no_grad(), full_precision():
-            formatted(x[:1].clone())
-            _synchronise(plan.device)
-            start = time.perf_counter()
-            formatted(x)
-            _synchronise(plan.device)
-        return (time.perf_counter() - start) / size
-
-    has_convolutions = any(isinstance(module, nn.Conv2d) for module in network.modules())
-    formats = (False, True) if has_convolutions else (False,)
-    timings = {channels_last: seconds_per_image(smallest, channels_last) for channels_last in formats}
-    channels_last = min(timings, key=timings.__getitem__)
-    best, size = timings[channels_last], smallest
-    # Derivatives keep every activation: larger batches would cost gigabytes and gain little.
-    while plan.estimator == "secant" and size * 4 <= largest:
-        seconds = seconds_per_image(size * 4, channels_last)
-        if seconds > 0.95 * best:
-            break
-        best, size = seconds, size * 4
-    return size, channels_last
-
-
-def _synchronise(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Many networks
 # ---------------------------------------------------------------------------------------------------------------------
@@ -348,7 +331,7 @@ def _accumulate(
     done: set[int],
     num_jobs: int | None,
     checkpoint: str | os.PathLike[str] | None,
-    fingerprint: dict[str, Any],
+    description: dict[str, Any],
     advance: Callable[[int], Any],
 ) -> None:
     """Add the networks with these indices to the moments, by joblib; keep the checkpoint up to date."""
@@ -363,16 +346,16 @@ def _accumulate(
             consistent = True
             advance(len(finished))
             if checkpoint is not None and time.monotonic() - saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
-                _save(moments, done, checkpoint, fingerprint)
+                _save(moments, done, checkpoint, description)
                 saved_at = time.monotonic()
     except BaseException as error:
         # Ctrl-C in the middle of an addition leaves the file as it was.
         if checkpoint is not None and consistent:
-            _save(moments, done, checkpoint, fingerprint)
+            _save(moments, done, checkpoint, description)
             error.add_note(f"{len(done)} networks are kept in {checkpoint}; the same call goes on from there.")
         raise
     if checkpoint is not None:
-        _save(moments, done, checkpoint, fingerprint)
+        _save(moments, done, checkpoint, description)
 
 
 def _contributions(
@@ -392,21 +375,16 @@ def _contributions(
         yield finished, functools.partial(GradientMoments.merge, other=part)
 
 
-def _fingerprint(plan: _Plan, network: nn.Module) -> dict[str, Any]:
-    """What a checkpoint and a computation must have in common: parameters, and the weights of the first network."""
-    weights = hashlib.sha256()
-    for name, value in sorted(network.state_dict().items()):
-        weights.update(name.encode())
-        weights.update(value.detach().cpu().flatten().clone().view(torch.uint8).numpy().tobytes())
-    point = plan.point
+def _description(plan: _Plan, network: nn.Module) -> dict[str, Any]:
+    """What a checkpoint and a computation must have in common."""
+    point = _draw_point(plan, 0).detach().cpu().double().flatten()
     return {
         "kind": "moments",
-        "architecture": plan.name,
-        "first_network": weights.hexdigest(),
+        **fingerprint(plan.source, network, plan.image_shape),
         "estimator": plan.estimator,
         "seed": plan.seed,
         "scale": plan.scale,
-        "evaluation_point": _describe_point(point),
+        "first_evaluation_point": [float(point.norm()), *point[:64].tolist()],
         "num_probes": plan.num_probes,
         "output_weight_variance": plan.variance,
         "symmetries": plan.group,
@@ -415,21 +393,22 @@ def _fingerprint(plan: _Plan, network: nn.Module) -> dict[str, Any]:
 
 
 def _describe_point(point: EvaluationPoint) -> str:
+    """A word for people."""
     if isinstance(point, Tensor):
-        return "tensor " + hashlib.sha256(point.detach().cpu().double().numpy().tobytes()).hexdigest()[:16]
+        return "tensor"
     return point if isinstance(point, str) else getattr(point, "__qualname__", type(point).__name__)
 
 
 def _save(
-    moments: GradientMoments, done: set[int], checkpoint: str | os.PathLike[str], fingerprint: dict[str, Any]
+    moments: GradientMoments, done: set[int], checkpoint: str | os.PathLike[str], description: dict[str, Any]
 ) -> None:
     arrays = {name: tensor.numpy() for name, tensor in moments.state().items()}
     done_indices = torch.tensor(sorted(done), dtype=torch.int64).numpy()
-    storage.write_arrays(checkpoint, {"done": done_indices, **arrays}, fingerprint, compress=False)
+    storage.write_arrays(checkpoint, {"done": done_indices, **arrays}, description, compress=False)
 
 
 def _resume(
-    plan: _Plan, fingerprint: dict[str, Any], checkpoint: str | os.PathLike[str] | None
+    plan: _Plan, description: dict[str, Any], checkpoint: str | os.PathLike[str] | None
 ) -> tuple[GradientMoments, set[int]]:
     moments = plan.moments()
     if checkpoint is None:
@@ -440,10 +419,10 @@ def _resume(
     if not path.exists():
         return moments, set()
     arrays, metadata = storage.read_arrays(path)
-    if metadata != fingerprint:
-        different = sorted(key for key in fingerprint if metadata.get(key) != fingerprint[key])
+    different = differences(metadata, json.loads(json.dumps(description)))
+    if different:
         raise ValueError(
-            f"{path} belongs to another computation (different: {', '.join(different)}); delete it or name another file"
+            f"{path} belongs to another computation (different: {'; '.join(different)}); delete it or name another file"
         )
     state = {name: torch.from_numpy(array) for name, array in arrays.items()}
     done = {int(index) for index in state.pop("done")}
@@ -492,49 +471,21 @@ def _group(
     return group, set(symmetries_of(group)) <= set(symmetries_of(proven))
 
 
-def _network_source(
-    architecture: Architecture, image_shape: tuple[int, int, int], seed: int, build_options: dict[str, Any]
-) -> tuple[str, Callable[[int], nn.Module]]:
-    """The architecture's name, and a function that draws its network with a given index."""
-    if isinstance(architecture, str):
-        for option in ("seed", "num_classes"):
-            if option in build_options:
-                raise TypeError(f"got {option}={build_options[option]!r}, which estimate_nads chooses itself")
-        build = functools.partial(
-            architectures.build, architecture, image_shape[0], 1, image_size=image_shape[1:], **build_options
+def _check_memory(plan: _Plan, num_jobs: int | None) -> None:
+    """Refuse an estimate whose sums would not fit, with what to do instead."""
+    dimension = math.prod(plan.image_shape)
+    # The group's sectors hold their share of the D x D entries; bases, eigenvectors and work space are dense.
+    shares = {"none": 1.0, "transpose": 0.5, "reflections": 0.25, "square": 0.125}
+    sums = _NUM_BLOCKS * shares[plan.group] * dimension**2 * 8
+    # Processes of joblib's share this machine's memory; those of a cluster have their own.
+    sharing = 1 if in_this_process(num_jobs) else 1 + joblib.effective_n_jobs(num_jobs)
+    needed, free = int(sharing * sums + 5 * dimension**2 * 8), available_memory(plan.device)
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"NADs of images of shape {plan.image_shape} need about {needed / 1e9:.1f} GB for the covariance of "
+            f"{dimension} pixels, and {free / 1e9:.1f} GB are free; use a smaller image_size or fewer in_channels"
+            + (", or a smaller num_jobs" if sharing > 1 else "")
         )
-        return architecture, _Numbered(build, seed)
-    if not callable(architecture) or isinstance(architecture, nn.Module):
-        raise TypeError(
-            f"got an architecture of type {type(architecture).__name__}; expected a name or a callable without "
-            "arguments that builds a new network each time, for instance lambda: MyNetwork(num_outputs=1)"
-        )
-    if build_options:
-        raise TypeError(f"got {', '.join(build_options)} for a callable; options are for named architectures only")
-    return getattr(architecture, "__name__", type(architecture).__name__), _Seeded(architecture, seed)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Numbered:
-    """Draws networks of a named architecture."""
-
-    build: Callable[..., nn.Module]
-    seed: int
-
-    def __call__(self, index: int) -> nn.Module:
-        return self.build(seed=derive_seed(self.seed, index))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Seeded:
-    """Draws networks from a callable that takes its random numbers from PyTorch's global generator."""
-
-    build: Callable[[], nn.Module]
-    seed: int
-
-    def __call__(self, index: int) -> nn.Module:
-        with isolated_random_state(derive_seed(self.seed, index)):
-            return self.build()
 
 
 def _check_that_networks_differ(first: nn.Module, second: object) -> None:
@@ -553,19 +504,22 @@ def _check_that_networks_differ(first: nn.Module, second: object) -> None:
             )
 
 
-def _averaged_variance(
-    draw: Callable[[int], nn.Module], network: nn.Module, image_shape: tuple[int, int, int]
-) -> float | None:
+def _averaged_variance(plan: _Plan, network: nn.Module) -> float | None:
     """Variance of the output weights if they can be averaged out, else None, with a warning that says why."""
-    cut = find_output_layer(network, image_shape)
+    cut = find_output_layer(network, plan.image_shape)
     if cut is None:
         reason = "the network does not end in a linear layer"
     else:
-        variance = output_weight_variance(draw, cut)
+        if cut.is_shared(plan.image_shape):
+            raise ValueError(
+                "the output layer's weights are used elsewhere in the network, too, so the layer cannot be averaged "
+                "out by itself; set average_output_layer=False"
+            )
+        variance = output_weight_variance(plan.draw, cut)
         if variance is not None:
             return variance
         reason = "the initial weights of the output layer do not have mean zero and equal variance"
-    warnings.warn(f"{reason}: its output layer is sampled, not averaged", stacklevel=3)
+    warnings.warn(f"{reason}: its output layer is sampled, not averaged", stacklevel=5)
     return None
 
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nadtools.device import check_seed, generator, positive_int
+from nadtools.device import check_seed, generator, positive_int, stream, unaffected_by_context
 from nadtools.image_files import ARCHIVE_SUFFIXES, Arrays, read_archive, read_folder
 
 __all__ = ["CIFAR10_CLASSES", "NAMES", "Images", "binary", "crop_and_mirror", "load_images"]
@@ -118,6 +118,7 @@ class Images:
         return (x - mean).div_(std)
 
 
+@unaffected_by_context()
 def load_images(
     source: str | os.PathLike[str] | None = None,
     *,
@@ -560,8 +561,8 @@ def _balanced(y: np.ndarray, count: int, class_names: tuple[str, ...], seed: int
         if len(members) < count:
             argument = "per_class" if split == "train" else "test_per_class"
             raise ValueError(f"got {argument}={count}; the class {name!r} has {len(members)} images to {split}")
-        stream = generator(torch.device("cpu"), seed, int(split == "test"), label)
-        chosen.append(members[torch.randperm(len(members), generator=stream)[:count].numpy()])
+        source = generator(torch.device("cpu"), stream(seed, "images"), int(split == "test"), label)
+        chosen.append(members[torch.randperm(len(members), generator=source)[:count].numpy()])
     return np.sort(np.concatenate(chosen))
 
 

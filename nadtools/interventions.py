@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from nadtools.device import full_precision, positive_int
+from nadtools.device import full_precision, positive_int, unaffected_by_context
 from nadtools.nads import NADs
 
 __all__ = ["decode", "flip", "poison"]
@@ -23,6 +23,7 @@ Replace = Literal["own", "all"]
 _BATCH = 1024
 
 
+@unaffected_by_context()
 def poison(
     x: Tensor,
     y: Tensor,
@@ -95,6 +96,7 @@ def poison(
     return result
 
 
+@unaffected_by_context()
 def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classes: int) -> Tensor:
     """Read the labels off poisoned images: the class whose coefficient is ±epsilon.
 
@@ -131,6 +133,7 @@ def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_class
     return result
 
 
+@unaffected_by_context()
 def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     r"""Reverse the order of the images' coefficients: :math:`x' = U\,\mathrm{flip}(U^T x)`, in each channel.
 

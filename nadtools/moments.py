@@ -203,8 +203,8 @@ class GradientMoments:
             for sector in self.sectors
         ]
 
-    def add(self, index: int, jacobian: Tensor, weight: float = 1.0) -> None:
-        """Add the network with this index: ``weight * J @ J.T`` for a J of shape (D, k).
+    def add(self, index: int, jacobian: Tensor) -> None:
+        """Add the network with this index: ``J @ J.T`` for a J of shape (D, k).
 
         Raises
         ------
@@ -218,7 +218,7 @@ class GradientMoments:
         for sector, sums in zip(self.sectors, self.sums, strict=True):
             for basis in sector.bases:
                 projected = basis.T @ jacobian
-                sums[block].addmm_(projected, projected.T, alpha=weight / len(sector.bases))
+                sums[block].addmm_(projected, projected.T, alpha=1 / len(sector.bases))
         self.counts[block] += 1
 
     def merge(self, other: GradientMoments) -> None:
@@ -267,7 +267,7 @@ class GradientMoments:
             start=torch.zeros((), dtype=torch.float64),
         )
 
-    def eigendecomposition(self, blocks: slice = slice(None)) -> Eigendecomposition:
+    def eigendecomposition(self, blocks: slice = slice(None), *, errors: bool = True) -> Eigendecomposition:
         """Eigenvalues, their standard errors and eigenvectors, from the sector blocks, largest first.
 
         Standard errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is
@@ -277,6 +277,8 @@ class GradientMoments:
         ----------
         blocks : slice
             Use only these blocks of networks.
+        errors : bool
+            Whether to compute the standard errors; they are NaN otherwise.
 
         Raises
         ------
@@ -286,23 +288,25 @@ class GradientMoments:
         counts = self.counts[blocks]
         if not int(counts.sum()):
             raise ValueError("no network has been added to these blocks; expected at least one")
-        values, errors, vectors, order_keys = [], [], [], []
+        values, all_errors, vectors, order_keys = [], [], [], []
         for number, (sector, all_sums) in enumerate(zip(self.sectors, self.sums, strict=True)):
             sums = all_sums[blocks]
             # LAPACK on the CPU: the result is the same wherever the sums were kept.
             block_values, block_vectors = torch.linalg.eigh((sums.sum(0) / counts.sum()).cpu())
             block_vectors = block_vectors.to(sums.device)
-            block_errors = _standard_errors(counts, sums, block_vectors).cpu()
+            block_errors = _standard_errors(counts, sums, block_vectors).cpu() if errors else block_values * math.nan
             for part, basis in enumerate(sector.bases):
                 values.append(block_values)
-                errors.append(block_errors)
+                all_errors.append(block_errors)
                 vectors.append((basis @ block_vectors).cpu())
                 order_keys += [(number, rank, part) for rank in range(len(block_values) - 1, -1, -1)]
-        all_values, all_errors, all_vectors = torch.cat(values), torch.cat(errors), torch.cat(vectors, dim=1)
+        all_values, all_vectors = torch.cat(values), torch.cat(vectors, dim=1)
         listed = all_values.tolist()
         order = sorted(range(len(listed)), key=lambda i: (-listed[i], order_keys[i]))
         # Rounding may leave an eigenvalue of a positive semidefinite matrix just below zero.
-        return Eigendecomposition(all_values[order].clamp_min(0), all_errors[order], fix_signs(all_vectors[:, order].T))
+        return Eigendecomposition(
+            all_values[order].clamp_min(0), torch.cat(all_errors)[order], fix_signs(all_vectors[:, order].T)
+        )
 
     def split_half_overlap(self) -> Tensor:
         r"""How well two halves of the networks agree on the first k directions, for every k.
@@ -318,7 +322,7 @@ class GradientMoments:
         dimension = math.prod(self.image_shape)
         if any(int(self.counts[half].sum()) == 0 for half in halves):
             return torch.full((dimension,), math.nan, dtype=torch.float64)
-        first, second = (self.eigendecomposition(half).vectors for half in halves)
+        first, second = (self.eigendecomposition(half, errors=False).vectors for half in halves)
         squares = (first @ second.T).square_().cumsum_(0).cumsum_(1)
         return squares.diagonal() / torch.arange(1, dimension + 1)
 

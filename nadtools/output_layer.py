@@ -13,6 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from nadtools.networks import check_independent_images
+
 __all__ = ["OutputLayer", "check_network", "find_output_layer", "output_weight_variance"]
 
 
@@ -33,6 +35,15 @@ class OutputLayer:
             handle.remove()
         return seen[0].reshape(len(x), -1)
 
+    def is_shared(self, image_shape: tuple[int, int, int]) -> bool:
+        """Whether h depends on the output layer's weights; all parameters of the network are frozen."""
+        weight = self.layer.weight
+        try:
+            weight.requires_grad_(True)
+            return self.features(_probe(image_shape, weight.device)).requires_grad
+        finally:
+            weight.requires_grad_(False)
+
 
 def check_network(network: object, image_shape: tuple[int, int, int], device: torch.device) -> nn.Module:
     """Return the network in evaluation mode on the device, with its parameters frozen; refuse what has no NADs.
@@ -49,6 +60,8 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
             f"the architecture returned {type(network).__name__}; expected a torch.nn.Module: pass a callable "
             "without arguments that builds a new network, for instance lambda: MyNetwork(num_outputs=1)"
         )
+    if any(parameter.is_inference() for parameter in network.parameters()):
+        raise ValueError("the network was built under torch.inference_mode(); build it outside")
     network = network.to(device).eval().requires_grad_(False)
     x = _probe(image_shape, device)
     try:
@@ -76,6 +89,7 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
             "the network returned different values for the same input in evaluation mode; "
             "a network that draws random numbers in forward() has no well-defined gradient covariance"
         )
+    check_independent_images(network, x)
     return network
 
 

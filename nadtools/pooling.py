@@ -52,7 +52,7 @@ from nadtools.deep_linear import gradient_covariance as gradient_covariance
 from nadtools.deep_linear import mixed_second_moment as mixed_second_moment
 from nadtools.deep_linear import steps_to_loss as steps_to_loss
 from nadtools.deep_linear import train_deep_linear as train_deep_linear
-from nadtools.device import check_seed, generator
+from nadtools.device import generator, stream
 from nadtools.directions import check_shape
 
 __all__ = [
@@ -291,7 +291,7 @@ def monte_carlo_accuracy(
     num_samples = check_index("num_samples", num_samples)
     if num_samples < 1:
         raise ValueError(f"got num_samples={num_samples}; expected at least 1")
-    source = generator(torch.device("cpu"), check_seed(seed))
+    source = generator(torch.device("cpu"), stream(seed, "monte carlo"))
     signal, _ = _projections(direction, matrix)
     rule = torch.from_numpy(np.linalg.pinv(matrix).T @ direction * (signal > 0))
     axis, layer = torch.from_numpy(direction), torch.from_numpy(matrix)

@@ -19,10 +19,18 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from nadtools import architectures
-from nadtools.device import check_seed, derive_seed, isolated_random_state, one_thread, positive_int, resolve_device
+from nadtools.device import (
+    check_seed,
+    derive_seed,
+    isolated_random_state,
+    one_thread,
+    positive_int,
+    resolve_device,
+    unaffected_by_context,
+)
 from nadtools.distributions import LinearlySeparable
 from nadtools.ensembles import can_train_together, train_together
+from nadtools.networks import Architecture, check_independent_images, fingerprint, network_source
 from nadtools.training import Data, TrainConfig, TrainResult, evaluate, train
 from nadtools.units import Row, Task, name_units, read_journal, run_tasks, run_units
 
@@ -82,8 +90,9 @@ class _Plan:
     device: torch.device
 
 
+@unaffected_by_context()
 def sweep(
-    architecture: str | Callable[[], nn.Module],
+    architecture: Architecture,
     directions: Mapping[Any, Tensor | Problem] | Sequence[Tensor | Problem] | Tensor,
     *,
     epsilon: float = 1.0,
@@ -181,16 +190,14 @@ def sweep(
     checked_seeds = _check_seeds(seeds)
     problems, of_directions = _problems(directions, epsilon, sigma)
     image_shape, views = _check_problems(problems, views or {}, resolved)
-    name, build = _builder(architecture, image_shape, build_options)
-    plan = _Plan(build, config, num_train, num_test, loss_level, views, autocast, resolved)
-    digest, at_once = _check_architecture(plan, next(iter(problems.values())), networks_at_once)
+    source = network_source(architecture, image_shape, build_options, chosen={}, caller="sweep")
+    plan = _Plan(source, config, num_train, num_test, loss_level, views, autocast, resolved)
+    first, at_once = _check_architecture(plan, next(iter(problems.values())), networks_at_once)
 
     parameters = {
         "kind": "sweep",
         "procedure": _PROCEDURE,
-        "architecture": name,
-        "build_options": build_options,
-        "network_of_seed_0": digest,
+        **(fingerprint(source, first, image_shape) if journal is not None else {}),
         **({"epsilon": float(epsilon), "sigma": float(sigma)} if of_directions else {}),
         "num_train": num_train,
         "num_test": num_test,
@@ -213,9 +220,8 @@ def sweep(
             else:
                 yield Task(group, functools.partial(_train_group, plan, units))
 
-    table = run_tasks(
-        names, [digests[label] for label, _ in pairs], tasks, journal, parameters, num_jobs, progress, f"{name} on D(v)"
-    )
+    marks, title = [digests[label] for label, _ in pairs], f"{source.name} on D(v)"
+    table = run_tasks(names, marks, tasks, journal, parameters, num_jobs, progress, title)
     series = [
         "train_accuracy",
         "test_accuracy",
@@ -337,7 +343,7 @@ def _check_problems(
     """The shape of an image, the same for all problems; two samples of each are drawn."""
     shapes = {}
     for label, problem in problems.items():
-        x, y = problem.sample(2, 0, device=device)
+        x, y = problem.sample(2, derive_seed(0, "check"), device=device)
         if x.ndim != 4 or len(x) != 2 or not x.is_floating_point() or y.shape != (2,) or y.dtype != torch.int64:
             raise ValueError(
                 f"the problem {label!r} gave x {tuple(x.shape)} {x.dtype} and y {tuple(y.shape)} {y.dtype} for 2 "
@@ -358,61 +364,14 @@ def _check_problems(
     return (channels, height, width), dict(views)
 
 
-def _builder(
-    architecture: Any, image_shape: tuple[int, int, int], build_options: dict[str, Any]
-) -> tuple[str, Callable[[int], nn.Module]]:
-    """The architecture's name, and a function from a seed to a network."""
-    if isinstance(architecture, str):
-        for option in ("seed", "in_channels", "image_size"):
-            if option in build_options:
-                raise TypeError(f"got {option}={build_options[option]!r}, which sweep chooses itself")
-        channels, *size = image_shape
-        return architecture, _Numbered(
-            {"name": architecture, "in_channels": channels, "image_size": tuple(size), **build_options}
-        )
-    if not callable(architecture) or isinstance(architecture, nn.Module):
-        raise TypeError(
-            f"got an architecture of type {type(architecture).__name__}; expected a name or a callable without "
-            "arguments that builds a new network each time, for instance lambda: MyNetwork(num_outputs=2)"
-        )
-    if build_options:
-        raise TypeError(f"got {', '.join(build_options)} for a callable; options are for named architectures only")
-    return getattr(architecture, "__name__", type(architecture).__name__), _Seeded(architecture)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Numbered:
-    """Builds networks of a named architecture."""
-
-    options: dict[str, Any]
-
-    def __call__(self, seed: int) -> nn.Module:
-        return architectures.build(**self.options, seed=seed)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Seeded:
-    """Builds networks by a callable that takes its random numbers from PyTorch's global generator."""
-
-    build: Callable[[], nn.Module]
-
-    def __call__(self, seed: int) -> nn.Module:
-        with isolated_random_state(seed):
-            return self.build()
-
-
-def _check_architecture(plan: _Plan, problem: Problem, networks_at_once: int | None) -> tuple[str, int]:
-    """Check that networks fit the data; a digest of the one that seed 0 initialises, and how many to train at once."""
+def _check_architecture(plan: _Plan, problem: Problem, networks_at_once: int | None) -> tuple[nn.Module, int]:
+    """Check that networks fit the data; the one that seed 0 initialises, and how many to train at once."""
     network = plan.build(unit_seeds(0).initialisation)
     if not isinstance(network, nn.Module):
         raise TypeError(f"the architecture returned {type(network).__name__}; expected a torch.nn.Module")
     if plan.build(unit_seeds(0).initialisation) is network:
         raise ValueError("the callable returned the same network twice; expected a new one from each call")
-    digest = hashlib.sha256()
-    for key, value in sorted(network.state_dict().items()):
-        digest.update(key.encode())
-        _add_tensor(digest, value)
-    x, _ = problem.sample(2, 0, device="cpu")
+    x, _ = problem.sample(2, derive_seed(0, "check"), device="cpu")
     try:
         with torch.inference_mode():
             outputs = network.cpu().eval()(x)
@@ -420,7 +379,8 @@ def _check_architecture(plan: _Plan, problem: Problem, networks_at_once: int | N
         raise ValueError(f"the network does not accept images of shape {tuple(x.shape[1:])}: {error}") from error
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         raise ValueError(f"the network returned {tuple(outputs.shape)} for 2 images; expected (2, classes)")
-    return digest.hexdigest(), _at_once(plan, network, x, networks_at_once)
+    check_independent_images(network, x)
+    return network, _at_once(plan, network, x, networks_at_once)
 
 
 def _at_once(plan: _Plan, network: nn.Module, x: Tensor, networks_at_once: int | None) -> int:

@@ -17,7 +17,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nadtools.device import check_seed, derive_seed, generator, isolated_random_state, resolve_device
+from nadtools.device import (
+    check_seed,
+    derive_seed,
+    generator,
+    isolated_random_state,
+    resolve_device,
+    stream,
+    unaffected_by_context,
+)
+from nadtools.networks import check_independent_images
 from nadtools.progress import progress_bar
 
 __all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
@@ -161,6 +170,7 @@ class TrainResult:
         return int(reached.to(torch.uint8).argmax()) + window if bool(reached.any()) else None
 
 
+@unaffected_by_context()
 def train(
     network: nn.Module,
     train_data: Data,
@@ -220,6 +230,8 @@ def train(
         raise ValueError(f"got autocast=True on {str(resolved)!r}; expected a CUDA device, or autocast=False")
     check_classes(network.to(resolved), train_data, test_data, resolved)
     x, y = (tensor.to(resolved) for tensor in train_data)
+    if x.is_inference():
+        x = x.clone()  # autograd refuses what was made in inference mode
     test = (test_data[0].to(resolved), test_data[1].to(resolved))
     if _has_convolutions(network):
         # Channels-last convolutions are faster on CPUs and on tensor cores, and the same function.
@@ -232,8 +244,9 @@ def train(
     optimizer = torch.optim.SGD(
         parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
     )
-    order_generator = generator(resolved, config.seed, SHUFFLE)
-    augmentation_generator = generator(resolved, config.seed, AUGMENTATION)
+    seed = stream(config.seed, "training")
+    order_generator = generator(resolved, seed, SHUFFLE)
+    augmentation_generator = generator(resolved, seed, AUGMENTATION)
     num_samples = len(x)
     num_batches = -(-num_samples // config.batch_size)
     step_losses = torch.empty(config.epochs * num_batches, device=resolved)
@@ -245,7 +258,7 @@ def train(
         order = torch.randperm(num_samples, device=resolved, generator=order_generator)
         loss_sum, correct = torch.zeros((), device=resolved), torch.zeros((), device=resolved)
         learning_rate = config.max_lr
-        with _seeded_dropout(network, config.seed, epoch):
+        with _seeded_dropout(network, seed, epoch):
             for number, batch in enumerate(order.split(config.batch_size)):
                 step = epoch * num_batches + number
                 learning_rate = config.learning_rate(step, config.epochs * num_batches)
@@ -298,6 +311,7 @@ def train(
     )
 
 
+@unaffected_by_context()
 def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | None = None) -> Evaluation:
     """Loss and accuracy of a network in evaluation mode, in which it is left.
 
@@ -313,6 +327,7 @@ def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | Non
     x, y = data
     resolved = x.device if device is None else resolve_device(device)
     network.to(resolved).eval()
+    check_independent_images(network, x[:3].to(resolved))
     loss = torch.zeros((), dtype=torch.float64, device=resolved)
     correct = torch.zeros((), dtype=torch.int64, device=resolved)
     with torch.inference_mode():
@@ -338,6 +353,8 @@ def check_data(name: str, data: Any) -> None:
 def check_classes(network: nn.Module, train_data: Data, test_data: Data, device: torch.device) -> None:
     """Compare data and network before any training."""
     check_data("test_data", test_data)
+    if any(parameter.is_inference() for parameter in network.parameters()):
+        raise ValueError("the network was built under torch.inference_mode(), so it cannot learn; build it outside")
     x, y = train_data
     if x.shape[1:] != test_data[0].shape[1:]:
         raise ValueError(
@@ -351,6 +368,7 @@ def check_classes(network: nn.Module, train_data: Data, test_data: Data, device:
             outputs = network.eval()(x[:1].to(device))
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"the network does not accept images of shape {tuple(x.shape[1:])}: {error}") from error
+    check_independent_images(network, x[:3].to(device))
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         raise ValueError(
             f"the network returned shape {tuple(outputs.shape)}; expected (n, classes), at least 2 classes"

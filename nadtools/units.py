@@ -26,6 +26,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from nadtools.networks import differences
 from nadtools.progress import progress_bar
 
 __all__ = ["Row", "Task", "as_finished", "in_this_process", "name_units", "read_journal", "run_tasks", "run_units"]
@@ -468,10 +469,10 @@ class _Journal:
             if checksum != _digest(name, fingerprint, row):
                 raise ValueError(self._damaged(f"the checksum of {name} does not match"))
         stored = json.loads(text)
-        if parameters is not None and stored != parameters:
+        different = differences(stored, parameters) if parameters is not None else []
+        if different:
             raise ValueError(
-                f"{self.path} belongs to another computation ({_differences(stored, parameters)}); "
-                "delete it, or name another file"
+                f"{self.path} belongs to another computation ({'; '.join(different)}); delete it, or name another file"
             )
         return stored, {name: (fingerprint, json.loads(row)) for name, fingerprint, row, _ in entries}
 
@@ -495,11 +496,3 @@ class _Journal:
 
 def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
-def _differences(stored: dict[str, Any], asked: dict[str, Any]) -> str:
-    def shown(values: dict[str, Any], key: str) -> str:
-        return json.dumps(values[key], sort_keys=True) if key in values else "nothing"
-
-    different = [key for key in sorted({*stored, *asked}) if shown(stored, key) != shown(asked, key)]
-    return "; ".join(f"{key}: {shown(stored, key)} there, {shown(asked, key)} here" for key in different)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from nadtools import architectures
-from nadtools.device import derive_seed
+from nadtools.device import DerivedSeed, derive_seed
 from nadtools.estimation import estimate_nads
 from nadtools.experiments.runner import Experiment, Scale, Session, load, result_path
 from nadtools.nads import NADs
@@ -46,7 +46,9 @@ def _atlas_parameters(scale: Scale, architecture: str, estimator: str) -> dict[s
 def _atlas(parameters: dict[str, Any], session: Session) -> NADs:
     return estimate_nads(
         **parameters,
-        seed=session.seed,
+        # The seed itself: the trainings along these NADs were made when an estimate had no stream of its own. (So its
+        # first network begins with the weights of the trainings at the same seed.)
+        seed=DerivedSeed(session.seed),
         num_jobs=session.num_jobs,
         checkpoint=session.folder / "moments.npz",
         device=session.device,

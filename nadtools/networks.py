@@ -1,0 +1,228 @@
+"""Freshly initialised networks from a name or a callable, and what tells one computation from another.
+
+A name says little about what is computed: two lambdas share theirs, and a network's weights do not show whether it
+pools by means or by maxima. So a computation is known by what its first network does: see :func:`fingerprint`.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nadtools import architectures
+from nadtools.device import isolated_random_state
+
+__all__ = [
+    "Architecture",
+    "NetworkSource",
+    "check_independent_images",
+    "differences",
+    "fingerprint",
+    "network_source",
+]
+
+Architecture = str | Callable[[], nn.Module]
+
+_PROBE_SCALES = (0.1, 1.0, 30.0)  # a clipped activation differs from an unclipped one at large inputs only
+_TOLERANCE = 1e-5  # relative, in float64: far above the rounding of other machines, threads and batch sizes
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkSource:
+    """Draws networks of one architecture.
+
+    Attributes
+    ----------
+    name : str
+        The architecture's, for people: no computation is recognised by it alone.
+    build : callable
+        With an argument ``seed`` if ``named``, else without arguments.
+    named : bool
+        Whether it is one of :func:`nadtools.available`; if not, PyTorch's global generator is seeded around the call.
+    build_options : mapping
+        What the caller asked of a named architecture beside image size, channels and outputs.
+    """
+
+    name: str
+    build: Callable[..., nn.Module]
+    named: bool
+    build_options: Mapping[str, Any]
+
+    def __call__(self, seed: int) -> nn.Module:
+        """Draw the network of a seed."""
+        if self.named:
+            return self.build(seed=seed)
+        with isolated_random_state(seed):
+            return self.build()
+
+
+def network_source(
+    architecture: Architecture,
+    image_shape: tuple[int, int, int],
+    build_options: Mapping[str, Any],
+    *,
+    chosen: Mapping[str, Any],
+    caller: str,
+) -> NetworkSource:
+    """A source of networks for images of shape (channels, h, w).
+
+    Parameters
+    ----------
+    architecture : str or callable
+        A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new network.
+    image_shape : (int, int, int)
+    build_options : mapping
+        The caller's, for a named architecture.
+    chosen : mapping
+        Options that the calling function sets itself, such as ``num_classes``.
+    caller : str
+        The function's name, for messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the architecture is neither, the options are not for it, or :func:`nadtools.build` refuses them.
+    """
+    channels, *size = image_shape
+    if isinstance(architecture, str):
+        fixed = {"in_channels": channels, "image_size": tuple(size), **chosen}
+        for option in ("seed", *fixed):
+            if option in build_options:
+                raise TypeError(f"got {option}={build_options[option]!r}, which {caller} chooses itself")
+        known = inspect.signature(architectures.build).parameters
+        unknown = [option for option in build_options if option not in known]
+        if unknown:
+            raise TypeError(f"got {unknown[0]}={build_options[unknown[0]]!r}, which {caller} and nadtools.build lack")
+        build = _Partial(architectures.build, {"name": architecture, **fixed, **build_options})
+        return NetworkSource(architecture, build, True, dict(build_options))
+    if not callable(architecture) or isinstance(architecture, nn.Module):
+        raise TypeError(
+            f"got an architecture of type {type(architecture).__name__}; expected a name or a callable without "
+            "arguments that builds a new network each time, for instance lambda: MyNetwork()"
+        )
+    if build_options:
+        raise TypeError(
+            f"got {', '.join(build_options)} for a callable architecture; options are for named ones (or no argument "
+            f"of {caller} is called so)"
+        )
+    return NetworkSource(getattr(architecture, "__name__", type(architecture).__name__), architecture, False, {})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Partial:
+    """``functools.partial`` of keywords."""
+
+    function: Callable[..., nn.Module]
+    options: dict[str, Any]
+
+    def __call__(self, seed: int) -> nn.Module:
+        return self.function(**self.options, seed=seed)
+
+
+def fingerprint(source: NetworkSource, network: nn.Module, image_shape: tuple[int, int, int]) -> dict[str, Any]:
+    """What computations on networks like this first one must have in common, as JSON can hold it.
+
+    Parameters
+    ----------
+    source : NetworkSource
+    network : nn.Module
+        The first that it draws; left as it is.
+    image_shape : (int, int, int)
+
+    Returns
+    -------
+    dict
+        The name, the build options, a digest of the module's structure (as PyTorch prints it) and of the initial
+        weights, and the outputs on fixed probes, in evaluation and in training mode: where modules do not show what a
+        network does, its outputs do. :func:`differences` compares them.
+    """
+    weights = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        weights.update(f"{name} {value.dtype} {tuple(value.shape)}\0".encode())
+        weights.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return {
+        "architecture": source.name,
+        "build_options": json.loads(json.dumps(dict(source.build_options), default=repr)),
+        # What a module prints of its parts may hold addresses.
+        "structure": hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", repr(network)).encode()).hexdigest(),
+        "first_network": weights.hexdigest(),
+        "outputs": _outputs(network, image_shape, training=False),
+        "outputs_in_training": _outputs(network, image_shape, training=True),
+    }
+
+
+def _outputs(network: nn.Module, image_shape: tuple[int, int, int], *, training: bool) -> list[list[float]] | None:
+    """Outputs on two probes of each scale, on the CPU and in float64 where the network allows; None where it fails."""
+    probes = torch.randn(2, *image_shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = torch.cat([scale * probes for scale in _PROBE_SCALES])
+    for dtype in (torch.float64, torch.float32):
+        try:
+            # A copy: batch normalisation changes its statistics in training mode.
+            copied = copy.deepcopy(network).to("cpu", dtype).train(training)
+            with torch.no_grad(), isolated_random_state(0):
+                outputs = copied(x.to(dtype)).double().nan_to_num(0.0, 0.0, 0.0)
+            return [[float(f"{value:.9g}") for value in row] for row in outputs.flatten(1).tolist()]
+        except (RuntimeError, ValueError, TypeError, AttributeError, IndexError):
+            continue
+    return None
+
+
+def differences(stored: Any, asked: Any, where: str = "") -> list[str]:
+    """Name what differs between two descriptions of a computation; rows of numbers are compared to a tolerance.
+
+    Parameters
+    ----------
+    stored, asked : JSON values
+    where : str
+        What they are called in the answer.
+    """
+    if isinstance(stored, dict) and isinstance(asked, dict):
+        return [
+            found
+            for key in sorted({*stored, *asked})
+            for found in differences(stored.get(key), asked.get(key), f"{where}.{key}" if where else key)
+        ]
+    if _is_row(stored) and _is_row(asked) and len(stored) == len(asked):
+        scale = max(map(abs, (*stored, *asked)), default=0.0)
+        return [where] if any(abs(a - b) > _TOLERANCE * scale for a, b in zip(stored, asked, strict=True)) else []
+    if isinstance(stored, list) and isinstance(asked, list) and len(stored) == len(asked):
+        return [where] if any(differences(a, b, where) for a, b in zip(stored, asked, strict=True)) else []
+    if stored == asked:
+        return []
+    shown = [text if len(text := repr(value)) <= 40 else "another" for value in (stored, asked)]
+    return [where if shown == ["another"] * 2 else f"{where}: {shown[0]} there, {shown[1]} here"]
+
+
+def _is_row(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and any(isinstance(v, float) for v in value)
+        and not any(isinstance(v, bool) or not isinstance(v, int | float) for v in value)
+    )
+
+
+def check_independent_images(network: nn.Module, x: Tensor) -> None:
+    """Refuse a network, in evaluation mode, whose output for an image depends on the other images of its batch.
+
+    Raises
+    ------
+    ValueError
+        If it does: no batch size is then the right one.
+    """
+    with torch.no_grad():
+        together, alone = network(x.clone())[:1], network(x[:1].clone())
+    if not torch.allclose(together, alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
+        raise ValueError(
+            "the network's output for an image depends on the other images of its batch, in evaluation mode too (batch "
+            "normalisation with track_running_stats=False does that): it is not a function of one image; let it treat "
+            "images one by one"
+        )
