@@ -57,10 +57,10 @@ def test_the_covariance_is_the_dense_average(group):
     expected = torch.zeros(36, 36, dtype=torch.float64)
     for index in range(5):
         jacobian = random(36, 2, seed=index)
-        moments.add(index, jacobian, weight=0.5)
+        moments.add(index, jacobian)
         for g in symmetries_of(group):
             moved = apply_symmetry(jacobian.T.reshape(2, 6, 6), g).reshape(2, 36)
-            expected += 0.5 * moved.T @ moved / len(symmetries_of(group)) / 5
+            expected += moved.T @ moved / len(symmetries_of(group)) / 5
     torch.testing.assert_close(moments.covariance(), expected)
     result = moments.eigendecomposition()
     torch.testing.assert_close(result.values, torch.linalg.eigvalsh(expected).flip(0), atol=1e-12, rtol=1e-9)
