@@ -22,7 +22,7 @@ help:
 	@echo "make smoke   execute every chapter without a browser (CHAPTER=04 for one; SCALE=laptop PARAMETERS='seed=1' JOBS=4)"
 	@echo "make test    run every check and every test"
 	@echo "make lab     open the chapters in JupyterLab"
-	@echo "make benchmark  measure the times on the book's benchmark page (some twenty minutes)"
+	@echo "make benchmark  measure the times on the book's benchmark page (some twenty minutes; SIZE=smoke for less than one)"
 	@echo "make format  format the code as the checks expect"
 	@echo "make launch  give the chapters the cell that they need on Colab, after a change of the address in _config.yml"
 	@echo "make links   ask every other host that the built book links to (make book first; wants a network)"
@@ -60,21 +60,23 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/codespell
 
-# Each of the processes has one core to itself.
+# Each of the processes has one core to itself. Not in pytest's own options: --dist there switches benchmarks off.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist=loadfile
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/ruff format --line-length $(CHAPTER_WIDTH) book/*.ipynb
 
+# Only what was measured in full size goes to the book's page.
+benchmark: export NADTOOLS_BENCHMARK = $(SIZE)
+benchmark: SIZE ?= full
 benchmark: $(INSTALLED)
 	@mkdir -p _build
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/benchmarks/bench_nads.py --benchmark-json=_build/benchmark-nads.json
-	@mv _build/benchmark-nads.json book/results/benchmark-nads.json
 	$(BIN)/python -m pytest tests/benchmarks/bench_sweeps.py --benchmark-json=_build/benchmark-sweeps.json
-	@mv _build/benchmark-sweeps.json book/results/benchmark-sweeps.json
+	$(if $(filter full,$(SIZE)),mv _build/benchmark-nads.json _build/benchmark-sweeps.json book/results)
 
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab --notebook-dir=book

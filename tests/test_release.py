@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from checkout import ROOT, copy_of_the_checkout, make
 
 import nadtools
 
-ROOT = Path(__file__).resolve().parents[1]
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil
 import nadtools
@@ -27,13 +26,17 @@ print(json.dumps({name: importlib.import_module(name).__file__ for name in ["nad
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make release` builds, from a copy of the sources."""
-    source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy2(ROOT / name, source)
-    shutil.copytree(ROOT / "nadtools", source / "nadtools", ignore=shutil.ignore_patterns("__pycache__"))
-    options = ["--quiet", "--offline", "--no-build-isolation", "--python", sys.executable]
-    subprocess.run([sys.executable, "-m", "uv", "build", *options], cwd=source, check=True)
+    """What `make release` builds, from a copy of the sources whose book is one page."""
+    tools = [f"book/{name}" for name in ("_ext", "static", "references.bib", "execute.py", "build.py")]
+    source = copy_of_the_checkout(
+        tmp_path_factory.mktemp("source"), "README.md", "LICENSE", "MANIFEST.in", "_config.yml", "nadtools", *tools
+    )
+    (source / "_toc.yml").write_text("format: jb-book\nroot: book/page\n", encoding="utf-8")
+    (source / "book" / "page.md").write_text("# A page\n", encoding="utf-8")
+    (source / "dist").mkdir()
+    (source / "dist" / "nadtools-0.0.0.tar.gz").touch()
+    built = make(source, "release", "SCALE=smoke")
+    assert built.returncode == 0, built.stdout
     return source / "dist"
 
 
@@ -47,6 +50,12 @@ def test_the_wheel_holds_every_file_of_the_package(dist: Path) -> None:
 
 def test_there_is_a_source_archive(dist: Path) -> None:
     assert [path.name for path in dist.glob("*.tar.gz")] == [f"nadtools-{nadtools.__version__}.tar.gz"]
+
+
+def test_the_book_is_there_as_a_zip_that_opens_offline(dist: Path) -> None:
+    with zipfile.ZipFile(dist / f"nadtools-book-{nadtools.__version__}.zip") as archive:
+        assert archive.testzip() is None
+        assert {"html/index.html", "html/book/page.html", "html/_static/plotly.min.js"} <= set(archive.namelist())
 
 
 def test_the_wheel_installs_and_imports(dist: Path, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ Times are processor time of a single thread, which other programs on the same ma
 beside the times, the energy that a number of networks captures, stands in each benchmark's ``extra_info``.
 
 The reference is what the authors published, where it is at hand (see :mod:`nadtools.published`), and otherwise an
-independent estimate of ours from more networks; ``extra_info`` says which.
+independent estimate of ours from more networks; ``extra_info`` says which. ``NADTOOLS_BENCHMARK=smoke`` only shows, on
+small images and narrow networks, that everything runs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import dataclasses
 import functools
 import itertools
 import math
+import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +30,9 @@ from nadtools.device import derive_seed
 from nadtools.moments import GradientMoments, gradients, secants
 from nadtools.output_layer import OutputLayer, find_output_layer
 
-SHAPE = (1, 32, 32)
+SMOKE = os.environ.get("NADTOOLS_BENCHMARK") == "smoke"
+OPTIONS: dict[str, Any] = {"image_size": (16, 16), "width": 0.25} if SMOKE else {"image_size": (32, 32)}
+SHAPE = (1, *OPTIONS["image_size"])
 DIMENSION = math.prod(SHAPE)
 SCALE = 100.0
 BATCH_SIZE = 64
@@ -79,12 +84,26 @@ CASES = {
         ),
     )
 }
+SMOKE_CASES = {
+    name: Case(
+        name,
+        num_networks=2,
+        rounds=1,
+        estimates=1,
+        straightforward=tuple(count for count in (20, 40) if case.straightforward),
+        gradients=(20, 40),
+        averaged=(1, 2),
+        averaged_gradients=2,
+        reference=2,
+    )
+    for name, case in CASES.items()
+}
 RESAMPLED_COUNTS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 
 
 @pytest.fixture(params=list(CASES), scope="module")
 def case(request: pytest.FixtureRequest) -> Case:
-    return CASES[request.param]
+    return (SMOKE_CASES if SMOKE else CASES)[request.param]
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +120,7 @@ def one_thread() -> Iterator[None]:
 
 
 def fresh_network(architecture: str, seed: int) -> nn.Module:
-    return nt.build(architecture, num_classes=1, seed=seed).eval().requires_grad_(False)
+    return nt.build(architecture, num_classes=1, seed=seed, **OPTIONS).eval().requires_grad_(False)
 
 
 def normal_point(seed: int) -> Tensor:
@@ -126,6 +145,10 @@ def exact_gradient(architecture: str, seed: int) -> Tensor:
     return gradients(fresh_network(architecture, seed), normal_point(derive_seed(POINTS, seed)), 1)[:, 0]
 
 
+def nads_of(*arguments: Any, **options: Any) -> nt.NADs:
+    return nt.estimate_nads(*arguments, progress=False, **OPTIONS, **options)
+
+
 def test_straightforward(benchmark, case: Case) -> None:
     secant = benchmark.pedantic(secant_one_image_at_a_time, setup=seeds(case), rounds=case.rounds)
     # The curve below puts many images through a network at once: the same secants to rounding, in less time.
@@ -147,7 +170,7 @@ def test_exact_gradient(benchmark, case: Case) -> None:
     fresh = (exact_gradient(case.architecture, derive_seed(FRESH, index)) for index in itertools.count())
     benchmark.extra_info["curve"] = curve_of_vectors(fresh, case.gradients, compared_with)
     # With both averagings, to see where the curve leads.
-    limit = nt.estimate_nads(case.architecture, case.averaged_gradients, "gradient", progress=False)
+    limit = nads_of(case.architecture, case.averaged_gradients, "gradient")
     benchmark.extra_info["averaged"] = {
         "networks": [case.averaged_gradients],
         "energy": [nt.captured_energy(limit.vectors, compared_with, FIRST)],
@@ -158,7 +181,7 @@ def test_nadtools(benchmark, case: Case) -> None:
     estimates = []
 
     def estimate(architecture: str, seed: int) -> None:
-        estimates.append(nt.estimate_nads(architecture, case.num_networks, seed=seed, progress=False))
+        estimates.append(nads_of(architecture, case.num_networks, seed=seed))
 
     benchmark.pedantic(estimate, setup=seeds(case), rounds=case.estimates)
     describe(benchmark, case, "nadtools")
@@ -188,9 +211,9 @@ def seeds(case: Case):
 
 @functools.cache
 def reference(case: Case) -> tuple[nt.NADs, str]:
-    if case.architecture in nt.published.available():
+    if not SMOKE and case.architecture in nt.published.available():
         return nt.published.load_nads(case.architecture), "the authors' published NADs (10,000 networks)"
-    ours = nt.estimate_nads(case.architecture, case.reference, seed=REFERENCE, progress=False)
+    ours = nads_of(case.architecture, case.reference, seed=REFERENCE)
     return ours, f"an independent estimate by nadtools ({case.reference} networks)"
 
 
@@ -203,6 +226,7 @@ def describe(benchmark, case: Case, method: str) -> None:
     benchmark.extra_info.update(
         architecture=case.architecture,
         method=method,
+        size="smoke" if SMOKE else "full",
         first=FIRST,
         reference=name,
         chance=float(values.mean() * FIRST / values[:FIRST].sum()),

@@ -1,12 +1,13 @@
-"""Trainings of LeNet per minute on two cores: a plain PyTorch loop with a DataLoader, and ``nadtools.sweep``.
+"""Trainings of LeNet per minute on two cores: plain PyTorch loops with a DataLoader, and ``nadtools.sweep``.
 
-Both train on D(v) at the size of figure 1 of *Neural Anisotropy Directions*, from the drawing of the samples to the
-accuracy on the test set, and both report the accuracies that they reach. Times are wall time, since several processes
-work: they mean something only where nothing else runs. Processes are started before they are timed. Nothing asserts a
-time.
+All train on D(v) with the samples of figure 1 of *Neural Anisotropy Directions*, from the drawing of the samples to the
+accuracy on the test set, and all report the accuracies that they reach. Times are wall time, since several processes
+work: they mean something only where nothing else runs. The sweep's processes are started before it is timed; a
+DataLoader starts its workers anew for each training, so there are plain loops without any, too. A plain loop has one
+thread, or as many as PyTorch takes by default. Nothing asserts a time.
 
-Run with ``python -m pytest tests/benchmarks/bench_sweeps.py``. ``NADTOOLS_BENCHMARK=short`` trains for 4 epochs
-instead of 20, and ``NADTOOLS_BENCHMARK=smoke`` only shows that everything runs; ``extra_info`` says which it was.
+Run with ``python -m pytest tests/benchmarks/bench_sweeps.py``. ``NADTOOLS_BENCHMARK=smoke`` only shows that everything
+runs; ``extra_info`` says which size it was.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ import nadtools as nt
 
 EPSILON, SIGMA = 1.0, 3.0
 BATCH_SIZE, MAX_LR, CLIP_NORM = 128, 0.5, 0.5
-NUM_WORKERS = NUM_JOBS = 2
+NUM_JOBS = 2
+THREADS = sorted({1, torch.get_num_threads()})  # the second: PyTorch's default on this machine
 
 pytestmark = [pytest.mark.benchmark(timer=time.perf_counter), pytest.mark.timeout(0)]
 
@@ -45,8 +47,7 @@ class Size:
 # Where LeNet reaches high, middling and chance accuracy.
 FREQUENCIES = ((-1, 0), (-4, 0), (0, -4), (8, 0))
 SIZES = {
-    "full": Size(20, 10_000, FREQUENCIES),
-    "short": Size(4, 10_000, FREQUENCIES),
+    "full": Size(4, 10_000, FREQUENCIES),
     "smoke": Size(1, 256, FREQUENCIES[:2]),
 }
 NAME = os.environ.get("NADTOOLS_BENCHMARK", "full")
@@ -81,9 +82,9 @@ def plain_samples(v: Tensor) -> TensorDataset:
     return TensorDataset(x.reshape(-1, 1, *v.shape), y)
 
 
-def plain_training(v: Tensor) -> float:
+def plain_training(v: Tensor, workers: int) -> float:
     """As a tutorial would have it; its workers live for the whole training."""
-    loading = {"batch_size": BATCH_SIZE, "num_workers": NUM_WORKERS, "persistent_workers": True}
+    loading = {"batch_size": BATCH_SIZE, "num_workers": workers, "persistent_workers": workers > 0}
     train_loader = DataLoader(plain_samples(v), shuffle=True, **loading)
     test_loader = DataLoader(plain_samples(v), **loading)
     network = plain_lenet()
@@ -103,17 +104,18 @@ def plain_training(v: Tensor) -> float:
     return correct / SIZE.samples
 
 
-@pytest.mark.parametrize("threads", [1, NUM_JOBS])
-def test_plain_loop(benchmark, threads: int) -> None:
+@pytest.mark.parametrize("workers", [0, NUM_JOBS])
+@pytest.mark.parametrize("threads", THREADS)
+def test_plain_loop(benchmark, threads: int, workers: int) -> None:
     torch.set_num_threads(threads)
 
     def trainings() -> list[float]:
         with nt.device.isolated_random_state(0):
-            return [plain_training(v) for v in directions().values()]
+            return [plain_training(v, workers) for v in directions().values()]
 
     accuracies = benchmark.pedantic(trainings, rounds=1)
     describe(benchmark, "a plain loop", accuracies)
-    benchmark.extra_info.update(threads=threads, loader_workers=NUM_WORKERS)
+    benchmark.extra_info.update(threads=threads, loader_workers=workers)
 
 
 def test_sweep(benchmark) -> None:
