@@ -299,6 +299,26 @@ def test_a_dask_cluster_does_the_work_with_the_same_result(tmp_path, monkeypatch
     assert len({int(path.name) for path in tmp_path.iterdir()} - {os.getpid()}) == 2
 
 
+def test_a_full_disk_costs_the_checkpoint_and_not_the_result(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(UserWarning, match=r"c.npz could not be written .*; it takes [\d,]+ bytes\): make room"):
+        kept = estimate(Network, 4, checkpoint=tmp_path / "c.npz", average_output_layer=False)
+    monkeypatch.undo()
+    assert torch.equal(kept.eigenvalues, estimate(Network, 4, average_output_layer=False).eigenvalues)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", full)
+    draws = iter([Network, Network, Network, interrupted])
+    with pytest.warns(UserWarning, match="cannot be resumed"), pytest.raises(KeyboardInterrupt) as caught:
+        estimate(lambda: next(draws)(), 8, checkpoint=tmp_path / "c.npz", average_output_layer=False)
+    assert not hasattr(caught.value, "__notes__"), "nothing is kept, so nothing may be promised"
+
+
 def test_a_checkpoint_is_taken_up_and_one_of_another_computation_is_refused(tmp_path):
     path, calls = tmp_path / "c.npz", []
 
