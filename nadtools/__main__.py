@@ -66,7 +66,7 @@ def _run(options: dict[str, Any]) -> int:
         print(f"python -m nadtools: {error}", file=sys.stderr)
         return 2
     except (OSError, torch.OutOfMemoryError) as error:
-        print(f"python -m nadtools: {error}", file=sys.stderr)
+        print("\n".join([f"python -m nadtools: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         return 1
     record = experiments.read_record(path)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, {record['wall_seconds']:.1f} s")
@@ -84,11 +84,11 @@ def _list(results_dir: str | None) -> int:
     for path in paths:
         try:
             differences = experiments.stale(path)
-            date = f", {experiments.read_record(path)['date'][:10]}"
-        except ValueError as error:
+            date = f", {str(experiments.read_record(path).get('date'))[:10]}"
+        except (ValueError, OSError) as error:
             differences, date = [str(error)], ""
         state = f"STALE ({'; '.join(differences)})" if differences else "up to date"
-        print(f"    {path.name}: {path.stat().st_size / 1e6:.2f} MB{date}, {state}")
+        print(f"    {path.name}: {path.lstat().st_size / 1e6:.2f} MB{date}, {state}")
     return 0
 
 

@@ -350,8 +350,7 @@ def _accumulate(
                 saved_at = time.monotonic()
     except BaseException as error:
         # Ctrl-C in the middle of an addition leaves the file as it was.
-        if checkpoint is not None and consistent:
-            _save(moments, done, checkpoint, description)
+        if checkpoint is not None and consistent and _save(moments, done, checkpoint, description):
             error.add_note(f"{len(done)} networks are kept in {checkpoint}; the same call goes on from there.")
         raise
     if checkpoint is not None:
@@ -401,10 +400,16 @@ def _describe_point(point: EvaluationPoint) -> str:
 
 def _save(
     moments: GradientMoments, done: set[int], checkpoint: str | os.PathLike[str], description: dict[str, Any]
-) -> None:
+) -> bool:
+    """Whether the checkpoint could be written: a full disk ends no estimate."""
     arrays = {name: tensor.numpy() for name, tensor in moments.state().items()}
     done_indices = torch.tensor(sorted(done), dtype=torch.int64).numpy()
-    storage.write_arrays(checkpoint, {"done": done_indices, **arrays}, description, compress=False)
+    try:
+        storage.write_arrays(checkpoint, {"done": done_indices, **arrays}, description, compress=False)
+    except OSError as error:
+        warnings.warn(f"{error.strerror}. Without it the estimate cannot be resumed if it is interrupted", stacklevel=2)
+        return False
+    return True
 
 
 def _resume(

@@ -179,8 +179,15 @@ def _zip_members(archive: Path) -> Iterator[_File]:
                 continue
             if stat.S_ISLNK(member.external_attr >> 16):
                 raise ValueError(_refused(archive, member.filename, "a link"))
-            # A member that holds more than it says fails its checksum: no more than it says is read.
-            yield _File(member.filename, member.file_size, functools.partial(file.read, member))
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # those inflate without limit
+                raise ValueError(f"{archive} compresses {member.filename!r} in a way that is not read; make it again")
+            yield _File(member.filename, member.file_size, functools.partial(_read_zipped, file, member))
+
+
+def _read_zipped(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    with file.open(member) as opened:
+        # A member that holds more than it says fails its checksum: no more than it says is unpacked.
+        return opened.read(member.file_size)
 
 
 def _checked(members: Iterable[_File], archive: Path, size: int) -> Iterator[_File]:

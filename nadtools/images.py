@@ -18,8 +18,6 @@ import importlib.util
 import operator
 import os
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -29,6 +27,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from nadtools import storage
 from nadtools.device import check_seed, generator, positive_int, stream, unaffected_by_context
 from nadtools.image_files import ARCHIVE_SUFFIXES, Arrays, read_archive, read_folder
 
@@ -45,6 +44,7 @@ _SUBSET_MOST: Final = 1000  # images of each batch that the subset's file holds
 _CIFAR10_BATCH: Final = 10_000
 _DIGITS_TRAIN: Final = 1437  # of scikit-learn's 1,797 digits
 _MAX_NPZ_BYTES: Final = 8 * 2**30
+_MAX_CLASSES: Final = 100_000  # four times those of ImageNet-21k
 _LUMA: Final = (0.299, 0.587, 0.114)  # ITU-R BT.601, as Pillow and JPEG
 _BATCH: Final = 256  # small enough for a processor's cache
 
@@ -466,18 +466,13 @@ def _read_digits() -> Arrays:
 def _read_npz(path: Path) -> Arrays:
     keys = ("x_train", "y_train", "x_test", "y_test")
     try:
-        with zipfile.ZipFile(path) as archive:
-            total = sum(member.file_size for member in archive.infolist())
-        if total > _MAX_NPZ_BYTES:
-            raise ValueError(f"it holds {total / 2**30:.3g} GiB, more than {_MAX_NPZ_BYTES / 2**30:.3g}")
-        with np.load(path, allow_pickle=False) as archive:
-            missing = sorted(set(keys) - set(archive.files))
-            if missing:
-                raise ValueError(f"it lacks {', '.join(missing)} and holds {', '.join(archive.files)}")
-            x_train, y_train, x_test, y_test = (archive[key] for key in keys)
-            names = archive["class_names"].tolist() if "class_names" in archive.files else None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, zlib.error) as error:
+        arrays = storage.read_members(path, (*keys, "class_names"), _MAX_NPZ_BYTES)
+        missing = sorted(set(keys) - set(arrays))
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)} and holds {', '.join(arrays) or 'none of them'}")
+    except ValueError as error:
         raise ValueError(f"{path} cannot be used ({error}); expected a .npz file with {', '.join(keys)}") from error
+    x_train, y_train, x_test, y_test = (arrays[key] for key in keys)
     y_train, y_test = (_check_labels(y, name) for y, name in ((y_train, "y_train"), (y_test, "y_test")))
     x_train, x_test = (_check_pixels(x, name) for x, name in ((x_train, "x_train"), (x_test, "x_test")))
     for x, y, split in ((x_train, y_train, "train"), (x_test, y_test, "test")):
@@ -486,11 +481,12 @@ def _read_npz(path: Path) -> Arrays:
     if x_train.shape[1:] != x_test.shape[1:]:
         raise ValueError(f"got images of shape {x_train.shape[1:]} to train, {x_test.shape[1:]} to test; expected one")
     num_classes = int(max(y_train.max(), y_test.max())) + 1
-    if names is None:
-        names = range(num_classes)
+    names = arrays.get("class_names", np.arange(num_classes))
+    if names.ndim != 1 or len(names) > _MAX_CLASSES:
+        raise ValueError(f"got class_names of shape {names.shape}; expected (n,), at most {_MAX_CLASSES:,} names")
     if len(names) < num_classes:
         raise ValueError(f"got labels up to {num_classes - 1} and {len(names)} class_names; expected a name for each")
-    return Arrays(x_train, y_train, x_test, y_test, tuple(map(str, names)))
+    return Arrays(x_train, y_train, x_test, y_test, tuple(map(str, names.tolist())))
 
 
 def _check_labels(y: np.ndarray, name: str) -> np.ndarray:
@@ -500,6 +496,8 @@ def _check_labels(y: np.ndarray, name: str) -> np.ndarray:
         y = y[:, 0]
     if y.ndim != 1 or (y.size and int(y.min()) < 0):
         raise ValueError(f"got {name} of shape {y.shape}; expected (n,) labels from 0")
+    if y.size and int(y.max()) >= _MAX_CLASSES:
+        raise ValueError(f"got {name} with the label {y.max()}; expected labels 0, 1, 2, ... below {_MAX_CLASSES:,}")
     return y.astype(np.int64)
 
 

@@ -13,9 +13,12 @@ import hashlib
 import itertools
 import json
 import math
+import multiprocessing
 import numbers
 import os
 import sqlite3
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -143,6 +146,8 @@ def run_tasks(
     with contextlib.closing(opened) if opened is not None else contextlib.nullcontext():
         rows = opened.matching(names, fingerprints) if opened is not None else {}
         missing = [index for index, name in enumerate(names) if name not in rows]
+        if opened is not None and missing:
+            opened.check_writable()
         bar = progress_bar(
             None,
             progress,
@@ -241,7 +246,10 @@ class _Failure(NamedTuple):
     error: Exception
 
 
-def _attempt(call: Callable[[], T]) -> T | _Failure:
+def _attempt(call: Callable[[], T], caller: int | None = None) -> T | _Failure:
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid == caller:  # not in a thread of the caller, nor on another machine
+        _end_with(caller)
     try:
         return call()
     except Exception as error:
@@ -249,10 +257,35 @@ def _attempt(call: Callable[[], T]) -> T | _Failure:
         return _Failure(error)
 
 
+@functools.cache
+def _end_with(caller: int) -> None:
+    """Let this process end when its caller does. joblib's would wait for more work for another five minutes."""
+
+    def watch() -> None:
+        # A killed process may stay as a zombie, but its children get another parent.
+        first = os.getppid()
+        while os.getppid() == first and _is_alive(caller):
+            time.sleep(1)
+        os._exit(1)
+
+    if os.name == "posix":  # elsewhere a signal 0 would interrupt the caller
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def _by_joblib(calls: Iterable[Callable[[], T]], num_jobs: int | None) -> Generator[T | _Failure]:
     # One call at a time, so that each is handed back as soon as it is finished.
     parallel = joblib.Parallel(n_jobs=num_jobs, return_as="generator_unordered", batch_size=1)
-    results = parallel(joblib.delayed(_attempt)(call) for call in calls)
+    results = parallel(joblib.delayed(_attempt)(call, os.getpid()) for call in calls)
     try:
         # "yield from" would hand a close() on to joblib before the warning is silenced.
         for result in results:  # noqa: UP028
@@ -372,6 +405,13 @@ def _row_text(name: str, row: Any) -> str:
 _APPLICATION_ID = 0x4E414453  # "NADS", in the header of the file
 _FORMAT_VERSION = 1
 _BUSY_SECONDS = 30.0
+_OF_THE_SYSTEM = (
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+)
 
 
 class _Journal:
@@ -387,20 +427,16 @@ class _Journal:
         try:
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         except sqlite3.Error as error:
-            raise OSError(f"the journal {path} cannot be opened ({error}); name a file that can be written") from error
+            raise self._explained(error) from error
         try:
             self.parameters, self._stored = self._begin(parameters)
-        except sqlite3.OperationalError as error:
+        except BaseException as error:
             self.close()
-            raise OSError(
-                f"the journal {path} cannot be read or written ({error}); make room and check its permissions, "
-                "or name another file"
-            ) from error
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise ValueError(self._damaged(str(error))) from error
-        except BaseException:
-            self.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._explained(error) from error
+            # What SQLite takes for a text or number, and Python does not.
+            if isinstance(error, UnicodeError | TypeError | AttributeError | OverflowError | json.JSONDecodeError):
+                raise ValueError(self._damaged(str(error))) from error
             raise
 
     @property
@@ -420,23 +456,43 @@ class _Journal:
 
     def add(self, entries: Sequence[tuple[str, str, str]]) -> None:
         """Commit (name, fingerprint, row): on disk when this returns, all of them or none."""
-        connection = self._connection
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(
-                "INSERT OR REPLACE INTO rows (name, fingerprint, row, sha256) VALUES (?, ?, ?, ?)",
-                [(*entry, _digest(*entry)) for entry in entries],
+            with self._writing() as execute:
+                for entry in entries:
+                    execute(
+                        "INSERT OR REPLACE INTO rows (name, fingerprint, row, sha256) VALUES (?, ?, ?, ?)",
+                        (*entry, _digest(*entry)),
+                    )
+        except sqlite3.Error as error:
+            size = sum(len(text) for entry in entries for text in entry)
+            failure = OSError(
+                f"{', '.join(entry[0] for entry in entries)} could not be written to {self.path} ({error}; it takes "
+                f"{size:,} bytes): make room on the disk, then give the same call again"
             )
-            connection.execute("COMMIT")
-        except BaseException as error:
+            for name, _, row in entries:
+                failure.add_note(f"What was not written: {name}: {row}")
+            raise failure from error
+
+    def check_writable(self) -> None:
+        """Raise OSError if rows could not be written now."""
+        try:
+            with self._writing() as execute:
+                execute(f"PRAGMA user_version = {_FORMAT_VERSION}")
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        """A transaction: on disk when the block is done, or given up."""
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            yield execute
+            execute("COMMIT")
+        except BaseException:
             with contextlib.suppress(sqlite3.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise OSError(
-                    f"{', '.join(entry[0] for entry in entries)} could not be written to {self.path} ({error}): "
-                    "make room on the disk, then give the same call again"
-                ) from error
+                if self._connection.in_transaction:
+                    execute("ROLLBACK")
             raise
 
     def close(self) -> None:
@@ -446,11 +502,29 @@ class _Journal:
         """Create the tables of a new file, or check those of an old one; parameters and rows."""
         execute = self._connection.execute
         execute("PRAGMA synchronous = EXTRA")
+        if parameters is not None and self._is_new():
+            with self._writing():
+                if self._is_new():  # no other process was faster
+                    self._create(parameters)
+        patience = time.monotonic() + 1.0
+        while parameters is None and self._is_new() and time.monotonic() < patience:
+            time.sleep(0.02)  # perhaps another process is just creating it
+        execute("BEGIN")  # to read one state of the file, whatever others write
+        read = self._read(parameters)
+        execute("ROLLBACK")
+        return read
+
+    def _is_new(self) -> bool:
+        execute = self._connection.execute
+        (application,), (tables,) = (
+            execute(statement).fetchone()
+            for statement in ("PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
+        )
+        return tables == 0 and application in (0, _APPLICATION_ID)
+
+    def _read(self, parameters: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, tuple[str, Row]]]:
+        execute = self._connection.execute
         (application,), (version,) = execute("PRAGMA application_id"), execute("PRAGMA user_version")
-        empty = execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-        if parameters is not None and empty and application[0] in (0, _APPLICATION_ID):
-            self._create(parameters)
-            return parameters, {}
         if application[0] != _APPLICATION_ID:
             raise ValueError(f"{self.path} is no journal of nadtools; name another file")
         if version[0] != _FORMAT_VERSION:
@@ -479,7 +553,6 @@ class _Journal:
     def _create(self, parameters: dict[str, Any]) -> None:
         text = json.dumps(parameters, sort_keys=True)
         execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
         execute("CREATE TABLE computation (parameters TEXT NOT NULL, sha256 TEXT NOT NULL)")
         execute(
             "CREATE TABLE rows (rowid INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, fingerprint TEXT NOT NULL, "
@@ -488,7 +561,24 @@ class _Journal:
         execute("INSERT INTO computation VALUES (?, ?)", (text, _digest(text)))
         execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         execute(f"PRAGMA user_version = {_FORMAT_VERSION}")
-        execute("COMMIT")
+
+    def _explained(self, error: sqlite3.Error) -> Exception:
+        """What SQLite's error means for whoever has called."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the details
+        if code == sqlite3.SQLITE_READONLY:
+            return OSError(
+                f"the journal {self.path} is read-only; make it and its folder writable, or name another file"
+            )
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return OSError(
+                f"another process holds the journal {self.path} ({error}); wait for it, or name another file"
+            )
+        if code in _OF_THE_SYSTEM:
+            return OSError(
+                f"the journal {self.path} cannot be read or written ({error}); make room and check its permissions, "
+                "or name another file"
+            )
+        return ValueError(self._damaged(str(error)))
 
     def _damaged(self, reason: str) -> str:
         return f"{self.path} is damaged or no journal of nadtools ({reason}); delete it, or name another file"

@@ -30,3 +30,12 @@ def estimate(architecture, num_networks=6, **arguments) -> nt.NADs:
 def seeded(factory):
     with nt.device.isolated_random_state(0):
         return factory()
+
+
+def network_seed(seed: int, index: int) -> int:
+    """Of the network with this index in an estimate."""
+    return nt.device.derive_seed(estimate_seed(seed), index)
+
+
+def estimate_seed(seed: int) -> int:
+    return nt.device.stream(seed, "networks of an estimate")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_networks import SMALL, Network, estimate, seeded
+from small_networks import SMALL, Network, estimate, estimate_seed, network_seed, seeded
 from torch import nn
 
 import nadtools as nt
@@ -72,7 +72,7 @@ def test_an_estimate_agrees_with_the_dense_oracle():
     nads = estimate(Network, 3, scale=2.0, batch_size=7, average_output_layer=False, evaluation_point="zero")
     expected = torch.zeros(64, 64, dtype=torch.float64)
     for index in range(3):
-        with nt.device.isolated_random_state(nt.device.derive_seed(0, index)):
+        with nt.device.isolated_random_state(network_seed(0, index)):
             network = Network().eval().requires_grad_(False)
         steps = 2.0 * torch.eye(64).view(64, 1, *SMALL)
         secant = ((network(steps) - network(-steps)) / 4.0).double()
@@ -159,7 +159,7 @@ def test_an_evaluation_point_is_where_the_derivatives_are_taken():
     nads = estimate(Network, 2, estimator="gradient", evaluation_point=point, average_output_layer=False)
     expected = torch.zeros(64, 64, dtype=torch.float64)
     for index in range(2):
-        with nt.device.isolated_random_state(nt.device.derive_seed(0, index)):
+        with nt.device.isolated_random_state(network_seed(0, index)):
             network = Network().eval()
         gradient = torch.autograd.functional.jacobian(network, point[None]).flatten().double()
         expected += torch.outer(gradient, gradient) / 2
@@ -181,9 +181,9 @@ def test_a_point_of_your_own_turns_the_symmetries_off():
 def test_mixed_derivatives_agree_with_the_dense_oracle(average):
     """The mean over probes tends to the sum over all parameters of the squared second derivatives."""
     nads = estimate(Network, 1, estimator="mixed", average_output_layer=average, num_probes=4000, seed=2)
-    with nt.device.isolated_random_state(nt.device.derive_seed(2, 0)):
+    with nt.device.isolated_random_state(network_seed(2, 0)):
         network = Network().double()
-    generator = nt.device.generator(torch.device("cpu"), 2, 0, estimation._POINT)
+    generator = nt.device.generator(torch.device("cpu"), estimate_seed(2), 0, estimation._POINT)
     point = torch.randn(1, *SMALL, generator=generator).double()
     parameters = dict(network.named_parameters())
 
@@ -245,7 +245,7 @@ def test_the_split_half_overlap_is_that_of_the_halves():
     for parity in (0, 1):
         moments = nt.moments.GradientMoments((1, *SMALL), num_blocks=10)
         for index in range(parity, 6, 2):
-            with nt.device.isolated_random_state(nt.device.derive_seed(0, index)):
+            with nt.device.isolated_random_state(network_seed(0, index)):
                 network = Network().eval().requires_grad_(False)
             moments.add(index, nt.moments.secants(network, torch.zeros(1, *SMALL)))
         halves.append(moments.eigendecomposition().vectors)
@@ -297,6 +297,26 @@ def test_a_dask_cluster_does_the_work_with_the_same_result(tmp_path, monkeypatch
             spread = estimate(Witness, 7)
     torch.testing.assert_close(spread.covariance(), estimate(Network, 7).covariance(), rtol=1e-5, atol=1e-12)
     assert len({int(path.name) for path in tmp_path.iterdir()} - {os.getpid()}) == 2
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_result(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(UserWarning, match=r"c.npz could not be written .*; it takes [\d,]+ bytes\): make room"):
+        kept = estimate(Network, 4, checkpoint=tmp_path / "c.npz", average_output_layer=False)
+    monkeypatch.undo()
+    assert torch.equal(kept.eigenvalues, estimate(Network, 4, average_output_layer=False).eigenvalues)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", full)
+    draws = iter([Network, Network, Network, interrupted])
+    with pytest.warns(UserWarning, match="cannot be resumed"), pytest.raises(KeyboardInterrupt) as caught:
+        estimate(lambda: next(draws)(), 8, checkpoint=tmp_path / "c.npz", average_output_layer=False)
+    assert not hasattr(caught.value, "__notes__"), "nothing is kept, so nothing may be promised"
 
 
 def test_a_checkpoint_is_taken_up_and_one_of_another_computation_is_refused(tmp_path):

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -211,6 +215,72 @@ def test_other_parameters_do_not_find_the_checkpoint(toy, monkeypatch, tmp_path)
         with pytest.raises(KeyboardInterrupt):
             experiments.run("toy", results_dir=tmp_path, flavour="odd")
     assert seen == [False, False]
+
+
+def test_a_second_run_of_the_same_says_so_and_leaves_the_first_one_alone(toy, monkeypatch, tmp_path):
+    def first(parameters, session):
+        (session.folder / "state").touch()
+        monkeypatch.setitem(experiments.EXPERIMENTS, "toy", TOY)
+        with pytest.raises(BlockingIOError, match=r"another process is at work on toy-odd-laptop.npz .* wait until"):
+            experiments.run("toy", results_dir=tmp_path, flavour="odd")
+        # Another flavour is another result; the same of other code has a folder of its own.
+        experiments.run("toy", results_dir=tmp_path, flavour="plain")
+        changed = dataclasses.replace(TOY, parameters=lambda scale, flavour: {"size": 1})
+        monkeypatch.setitem(experiments.EXPERIMENTS, "toy", changed)
+        experiments.run("toy", results_dir=tmp_path, flavour="odd")
+        assert (session.folder / "state").exists()
+        return {"numbers": np.zeros(5)}
+
+    monkeypatch.setitem(experiments.EXPERIMENTS, "toy", dataclasses.replace(TOY, compute=first))
+    path = experiments.run("toy", results_dir=tmp_path, flavour="odd")
+    assert len(storage.read_arrays(path)[0]["numbers"]) == 5 and not (tmp_path / ".partial").exists()
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from nadtools.experiments.runner import _working_folder
+with _working_folder(Path(sys.argv[1]), {}) as folder:
+    (folder / "state").touch()
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_killed_run_holds_nothing(tmp_path):
+    path = tmp_path / "toy.npz"
+    with subprocess.Popen([sys.executable, "-c", HOLDS, str(path)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        with pytest.raises(BlockingIOError, match="at work"), experiments.runner._working_folder(path, {}):
+            pytest.fail("two at once")
+        process.kill()
+    with experiments.runner._working_folder(path, {}) as folder:
+        assert (folder / "state").exists(), "what the killed run left is taken up"
+
+
+def test_a_result_that_has_no_room_is_kept_elsewhere(toy, monkeypatch, tmp_path):
+    results, other = tmp_path / "results", tmp_path / "other"
+    results.mkdir()
+    other.mkdir()
+    replace = os.replace
+
+    def full(source, target):
+        if results in target.parents:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        patch.setattr(tempfile, "tempdir", str(other))
+        with pytest.raises(
+            OSError, match=r"toy-odd-laptop.npz could not be written .* The result is kept as"
+        ) as caught:
+            experiments.run("toy", results_dir=results, flavour="odd")
+    (kept,) = other.rglob("*.npz")
+    assert str(kept) in str(caught.value) and f"move it to {results}" in str(caught.value)
+    assert not list(results.glob("*.npz"))
+    replace(kept, results / kept.name)
+    assert experiments.load("toy", results_dir=results, flavour="odd")["numbers"].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import io
 import stat
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -221,6 +222,23 @@ def test_links_in_a_zip_are_refused(tmp_path):
         file.writestr(member, "0.png")
     with pytest.raises(ValueError, match="holds a link"):
         read(archive)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_unpacks_no_more_than_it_says(tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as file:
+        file.writestr("train/cat/9.png", bytes(3 * 10**7))
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    for start in (content.index(b"PK\3\4") + 22, content.index(b"PK\1\2") + 24):
+        content[start : start + 4] = (100).to_bytes(4, "little")
+    (tmp_path / "a.zip").write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"a.zip (is damaged|compresses)"):
+            read(tmp_path / "a.zip")
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])

@@ -219,8 +219,17 @@ def test_subsets_of_each_class(tmp_path):
         ({"x_test": np.zeros((30, 28, 28, 3), np.uint8)}, ValueError, "to test; expected one"),
         ({"y_train": np.zeros(60)}, TypeError, "y_train of dtype float64; expected integers"),
         ({"y_train": np.full(60, -1)}, ValueError, "labels from 0"),
+        (
+            {"y_train": np.array([0, 10**7] * 30)},
+            ValueError,
+            "label 10000000; expected labels 0, 1, 2, ... below 100,000",
+        ),
+        ({"y_test": np.full(30, 2**62)}, ValueError, f"y_test with the label {2**62}"),
+        ({"y_test": np.full(30, 2**63, np.uint64)}, ValueError, f"y_test with the label {2**63}"),
+        ({"class_names": np.zeros(10**6, "U1")}, ValueError, "expected .n,., at most 100,000 names"),
+        ({"class_names": np.array("abc")}, ValueError, r"class_names of shape \(\)"),
         ({"class_names": np.array(["a", "b"])}, ValueError, "labels up to 2 and 2 class_names"),
-        ({"class_names": np.array(["a", None], dtype=object)}, ValueError, "allow_pickle"),
+        ({"class_names": np.array(["a", None], dtype=object)}, ValueError, "class_names. holds Python objects"),
     ],
 )
 def test_a_npz_of_another_layout_is_refused(changes, error, message, tmp_path):

@@ -100,6 +100,8 @@ def test_list_names_experiments_and_the_state_of_results(uninterrupted, capsys, 
     metadata["record"]["parameters"]["num_networks"] = 3
     storage.write_arrays(tmp_path / "old.npz", arrays, metadata)
     (tmp_path / "damaged.npz").write_bytes(b"PK")
+    (tmp_path / "folder.npz").mkdir()
+    (tmp_path / "link.npz").symlink_to(tmp_path / "nowhere")
     assert main(["list", "--results", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     lines = {line.split(":")[0].strip(): line for line in printed.splitlines()}
@@ -108,6 +110,7 @@ def test_list_names_experiments_and_the_state_of_results(uninterrupted, capsys, 
     assert "STALE" in lines["old.npz"]
     assert "num_networks: 3 in the file, 2 in the code" in lines["old.npz"]
     assert "is damaged" in lines["damaged.npz"]
+    assert "is not a file" in lines["folder.npz"] and "there is no file" in lines["link.npz"]
 
 
 @pytest.mark.parametrize(
@@ -155,12 +158,15 @@ def test_wrong_usage_exits_with_2_and_one_message(monkeypatch, capsys, tmp_path,
 
 def test_a_full_disk_is_no_wrong_usage(monkeypatch, capsys, tmp_path):
     def full(*_, **__):
-        raise OSError(28, os.strerror(28))
+        error = OSError(28, os.strerror(28))
+        error.add_note("three rows are kept")
+        raise error
 
     toy = experiments.Experiment("toy", "fills the disk", {}, lambda scale: {}, full)
     monkeypatch.setitem(experiments.EXPERIMENTS, "toy", toy)
     assert main(["run", "toy", "--results", str(tmp_path)]) == 1
-    assert os.strerror(28) in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert os.strerror(28) in printed and "three rows are kept" in printed
     assert not list(tmp_path.iterdir())
 
 

@@ -18,6 +18,7 @@ import joblib
 import numpy as np
 import pytest
 
+from nadtools import units
 from nadtools.units import as_finished, read_journal, run_units
 
 UNITS = [{"n": n, "pair": (n, "a")} for n in range(8)]
@@ -273,6 +274,39 @@ def test_kill_minus_nine_and_again(tmp_path):
     assert run(counted, journal=journal).equals(run()) and calls == list(range(kept, 8))
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the state of processes from /proc")
+def test_workers_end_with_their_caller(tmp_path):
+    work = "import os, time; open(f'{folder}/{os.getpid()}', 'w').close(); time.sleep(60)"
+    script = textwrap.dedent(
+        """
+        import functools, sys
+        from nadtools.units import as_finished
+        calls = [functools.partial(exec, sys.argv[1], {"folder": sys.argv[2]}) for _ in range(4)]
+        list(as_finished(calls, num_jobs=2))
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, work, str(tmp_path)], stderr=subprocess.DEVNULL)
+    try:
+        while len(workers := [int(entry.name) for entry in tmp_path.iterdir()]) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+        until = time.monotonic() + 10
+        while any(map(is_running, workers)):
+            assert time.monotonic() < until, "the workers live on"
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def is_running(number: int) -> bool:
+    try:  # a zombie, which nobody has waited for, holds no memory
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @contextlib.contextmanager
 def files_no_larger_than(size: int):
     """What a full disk does to a file that grows: the write fails."""
@@ -308,7 +342,63 @@ def test_a_disk_that_is_full_from_the_start_is_noticed_before_any_work(tmp_path)
         run(lambda _: pytest.fail("nothing may be done"), journal=tmp_path / "j.sqlite")
 
 
+def test_a_row_that_could_not_be_written_is_in_the_error(tmp_path):
+    journal = tmp_path / "j.sqlite"
+
+    def long(unit):
+        return {"text": f"{unit['n']}" * 20_000}
+
+    run(square, UNITS[:1], journal=journal)
+    with (
+        files_no_larger_than(journal.stat().st_size),
+        pytest.raises(OSError, match=r"it takes 20,\d\d\d bytes") as caught,
+    ):
+        run(long, UNITS, journal=journal)
+    assert '"text": "' + "1" * 20_000 in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("moment", ["PRAGMA user_version", "SELECT count", "BEGIN IMMEDIATE", "CREATE TABLE rows"])
+def test_a_journal_that_another_process_creates_at_the_same_moment_is_shared(tmp_path, monkeypatch, moment):
+    journal, connect, left = tmp_path / "j.sqlite", sqlite3.connect, [moment]
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if left and statement.startswith(left[0]):
+                left.clear()
+                if self.in_transaction:  # then the other one waits
+                    with pytest.raises(OSError, match="another process holds the journal"):
+                        run(units=UNITS[:2], journal=journal)
+                else:
+                    run(units=UNITS[:2], journal=journal)
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(units, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite3, "connect", functools.partial(connect, factory=Connection))
+    assert run(journal=journal).equals(run()) and not left
+    assert finished(journal) == 8
+
+
+def test_a_reader_waits_for_a_journal_that_is_being_created(tmp_path):
+    (tmp_path / "j.sqlite").touch()
+    writer = threading.Timer(0.2, run, kwargs={"journal": tmp_path / "j.sqlite"})
+    writer.start()
+    assert read_journal(tmp_path / "j.sqlite")[1] == {"p": 1}
+    writer.join()
+
+
 # Journals that are refused.
+
+
+def test_a_read_only_journal_says_so_before_any_work(tmp_path, monkeypatch):
+    journal, connect = tmp_path / "j.sqlite", sqlite3.connect
+    run(units=UNITS[:3], journal=journal)
+    # As root writes everywhere, SQLite is told not to.
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda path, **options: connect(f"file:{path}?mode=ro", uri=True, **options)
+    )
+    assert len(run(units=UNITS[:3], journal=journal)) == finished(journal) == 3
+    with pytest.raises(OSError, match=r"j.sqlite is read-only; make it and its folder writable, or name another file"):
+        run(lambda _: pytest.fail("nothing may be done"), journal=journal)
 
 
 def test_a_journal_of_other_parameters_is_refused(tmp_path):
@@ -343,6 +433,11 @@ def test_a_damaged_journal_is_refused(tmp_path):
             content[:4096],
             content[:middle] + b'"square": 26' + content[middle + 12 :],
             content[:4096] + bytes(4096) + content[8192:],
+            content.replace(b'"square": 25', b'"square"\xff 25'),
+            content.replace(b"CREATE TABLE computation", b"CREATE TABLE \xffomputation"),
+            content.replace(b"tablecomputationcomputation", b"tabledomputationdomputation").replace(
+                b"CREATE TABLE computation", b"CREATE TABLE domputation"
+            ),
             b"not a database at all, but a text of more than sixteen bytes",
         ]
     ):

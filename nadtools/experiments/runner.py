@@ -10,10 +10,11 @@ import json
 import operator
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,7 @@ __all__ = [
 Scale = Literal["smoke", "laptop", "paper"]
 Result = NADs | Mapping[str, np.ndarray]
 _RECORD = "record"
+_LOCKED = ".gitignore"  # of a working folder: it hides the folder, and whoever works there holds its lock
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -134,6 +136,10 @@ def run(
     ValueError
         If a name, scale, selector, seed or device is not known, or the folder does not exist or cannot be written; all
         this before anything is computed.
+    BlockingIOError
+        If another process computes the same result at the moment.
+    OSError
+        If the disk is full: the result is then kept elsewhere, where there is room, and the message says where.
     """
     experiment, parameters = _parameters(name, scale, selectors)
     if num_jobs is not None and operator.index(num_jobs) == 0:
@@ -141,7 +147,7 @@ def run(
     seed, resolved = check_seed(seed), resolve_device(device)
     path = result_path(name, scale=scale, seed=seed, results_dir=results_dir, **selectors)
     with _working_folder(path, parameters) as folder:
-        resumed = any(entry.name != ".gitignore" for entry in folder.iterdir())
+        resumed = any(entry.name != _LOCKED for entry in folder.iterdir())
         start = time.perf_counter()
         result = experiment.compute(parameters, Session(seed, resolved, num_jobs, progress, folder))
         record = {
@@ -155,12 +161,34 @@ def run(
             "resumed": resumed,
             **storage.provenance(seed, resolved),
         }
-        if isinstance(result, NADs):
-            metadata = {**result.metadata, _RECORD: record}
-            dataclasses.replace(result, metadata=metadata).save(path, half_precision=True)
-        else:
-            storage.write_arrays(path, result, {_RECORD: record})
+        try:
+            _save(result, record, path)
+        except OSError as error:
+            raise _kept_elsewhere(result, record, path, error) from error
     return path
+
+
+def _save(result: Result, record: dict[str, Any], path: Path) -> None:
+    if isinstance(result, NADs):
+        metadata = {**result.metadata, _RECORD: record}
+        dataclasses.replace(result, metadata=metadata).save(path, half_precision=True)
+    else:
+        storage.write_arrays(path, result, {_RECORD: record})
+
+
+def _kept_elsewhere(result: Result, record: dict[str, Any], path: Path, error: OSError) -> OSError:
+    """Keep a result that could not be written to its place, and say where."""
+    for folder in (None, os.path.expanduser("~"), os.getcwd()):  # None is the system's own for temporary files
+        with contextlib.suppress(OSError):
+            kept = Path(tempfile.mkdtemp(prefix="nadtools-", dir=folder))
+            try:
+                _save(result, record, kept / path.name)
+            except OSError:
+                kept.rmdir()
+                raise
+            where = f"The result is kept as {kept / path.name}: move it to {path.parent}"
+            return OSError(error.errno, f"{error.strerror or error}. {where}")
+    return error
 
 
 def load(
@@ -347,8 +375,12 @@ def _working_folder(path: Path, parameters: dict[str, Any]) -> Iterator[Path]:
             "(results_dir, --results or the environment variable NADTOOLS_RESULTS)"
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        storage.write_bytes(folder / ".gitignore", b"*\n")
+        held = _hold(folder)
+    except BlockingIOError:
+        raise BlockingIOError(
+            f"another process is at work on {path.name} and keeps its checkpoints in {folder}; wait until it is done, "
+            "then load its result, or end it and give the same call again"
+        ) from None
     except OSError as error:
         raise ValueError(
             f"the folder of results {str(path.parent)!r} cannot be written ({error.strerror or error}); name another "
@@ -356,15 +388,47 @@ def _working_folder(path: Path, parameters: dict[str, Any]) -> Iterator[Path]:
         ) from error
     remove = functools.partial(shutil.rmtree, ignore_errors=True)
     try:
-        yield folder
-    except BaseException:
-        if all(entry.name == ".gitignore" for entry in folder.iterdir()):
+        with held:
+            try:
+                yield folder
+            except BaseException:
+                if all(entry.name == _LOCKED for entry in folder.iterdir()):
+                    remove(folder)
+                raise
             remove(folder)
-        raise
-    else:
-        # Also what runs with other parameters left, which nobody will resume.
+        # Also what runs with other parameters left, which nobody will resume, unless one is still at work.
         for left in partial.glob(f"{path.stem}.*"):
-            remove(left)
+            with contextlib.suppress(OSError), _hold(left):
+                remove(left)
     finally:
         with contextlib.suppress(OSError):  # other results are on the way
             partial.rmdir()
+
+
+def _hold(folder: Path) -> BinaryIO:
+    """Make a working folder and lock it until the file that this gives is closed, or the process ends.
+
+    Raises
+    ------
+    BlockingIOError
+        If it is locked.
+    """
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = (folder / _LOCKED).open("ab")
+        except FileNotFoundError:  # who held it has just removed it
+            continue
+        try:
+            storage.lock(file.fileno())
+        except BlockingIOError:
+            file.close()
+            raise
+        except OSError:  # a file system without locks
+            pass
+        if os.fstat(file.fileno()).st_nlink:
+            if not file.tell():
+                file.write(b"*\n")
+                file.flush()
+            return file
+        file.close()
