@@ -219,8 +219,8 @@ def check_independent_images(network: nn.Module, x: Tensor) -> None:
         If it does: no batch size is then the right one.
     """
     with torch.no_grad():
-        together, alone = network(x.clone())[:1], network(x[:1].clone())
-    if not torch.allclose(together, alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
+        together, alone = network(x.clone()), network(x[:1].clone())
+    if not torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
         raise ValueError(
             "the network's output for an image depends on the other images of its batch, in evaluation mode too (batch "
             "normalisation with track_running_stats=False does that): it is not a function of one image; let it treat "
