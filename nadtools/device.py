@@ -6,23 +6,21 @@ global random state of PyTorch is never read and never changed.
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
 
+from nadtools.checks import check_seed
+
 __all__ = [
-    "check_seed",
     "derive_seed",
     "full_precision",
     "generator",
     "isolated_random_state",
     "one_thread",
-    "positive_int",
     "resolve_device",
 ]
 
@@ -44,7 +42,7 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"got device {device!r}; expected None, 'cpu', 'cuda' or 'cuda:<index>'") from error
     if resolved.type == "cuda":
         count = torch.cuda.device_count()
@@ -57,28 +55,6 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
         # Apple's "mps" has no float64, in which second moments are accumulated.
         raise ValueError(f"got device {str(device)!r}; expected None, 'cpu', 'cuda' or 'cuda:<index>'")
     return resolved
-
-
-def positive_int(name: str, value: Any) -> int:
-    """Return a positive int, or say what was got; ``name`` is the argument's."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a positive int") from None
-    if number < 1:
-        raise ValueError(f"got {name}={number}; expected a positive int")
-    return number
-
-
-def check_seed(seed: int) -> int:
-    """Return ``seed`` as a plain int; refuse anything that is not a non-negative integer."""
-    try:
-        value = operator.index(seed)
-    except TypeError:
-        raise TypeError(f"got seed={seed!r} of type {type(seed).__name__}; expected a non-negative int") from None
-    if value < 0:
-        raise ValueError(f"got seed={value}; expected a non-negative int")
-    return value
 
 
 def derive_seed(seed: int, *keys: int) -> int:
