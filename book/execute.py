@@ -102,6 +102,8 @@ def notebooks_in_toc(root: Path) -> list[str]:
             return own + [name for value in node.values() if isinstance(value, list) for name in files(value)]
         return [name for item in node for name in files(item)] if isinstance(node, list) else []
 
+    if not (root / "_toc.yml").is_file():
+        raise UsageError(f"got root={str(root)!r}; expected the folder of _config.yml, _toc.yml and book/")
     names = files(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
     return [f"{name}.ipynb" for name in names if (root / f"{name}.ipynb").is_file()]
 

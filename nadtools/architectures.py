@@ -26,8 +26,9 @@ from typing import Literal, get_args
 
 from torch import nn
 
-from nadtools.device import derive_seed, isolated_random_state, positive_int, stream, unaffected_by_context
-from nadtools.directions import check_shape
+from nadtools import checks
+from nadtools.checks import positive_int
+from nadtools.device import derive_seed, isolated_random_state, stream, unaffected_by_context
 from nadtools.symmetries import SymmetryGroup
 
 __all__ = ["Initialisation", "available", "build", "symmetry_group"]
@@ -128,19 +129,11 @@ def build(
     VGG: Simonyan and Zisserman, 2015. ResNet: He et al., 2016. DenseNet: Huang et al., 2017.
     """
     size = _check_request(name, image_size, pooling, strides)
-    if not isinstance(hidden, Sequence):
-        raise TypeError(f"got hidden={hidden!r}; expected a sequence of ints, for instance (200, 50)")
-    if hidden and name != "mlp":
+    units = tuple(checks.integers("hidden", hidden, 1, expected="positive ints"))
+    if units and name != "mlp":
         raise ValueError(f"got hidden={hidden!r} for {name!r}; only 'mlp' has hidden layers to choose")
-    units = tuple(positive_int(f"hidden[{number}]", value) for number, value in enumerate(hidden))
-    for label, value in (("in_channels", in_channels), ("num_classes", num_classes)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"got {label}={value!r}; expected a positive int")
-    if not (isinstance(width, int | float) and math.isfinite(width) and width > 0):
-        raise ValueError(f"got width={width!r}; expected a positive number")
-    if init not in get_args(Initialisation):
-        known = ", ".join(map(repr, get_args(Initialisation)))
-        raise ValueError(f"unknown initialisation {init!r}; known are {known}")
+    in_channels, num_classes = positive_int("in_channels", in_channels), positive_int("num_classes", num_classes)
+    width, init = checks.positive_number("width", width, 1000), checks.choice("init", init, get_args(Initialisation))
     if init == "torchvision" and name not in _TORCHVISION:
         raise ValueError(
             f"got init='torchvision' for {name!r}, which torchvision does not have; use init='pytorch' "
@@ -191,8 +184,9 @@ def symmetry_group(
 
 
 def _check_request(name: str, image_size: tuple[int, int], pooling: bool, strides: bool) -> tuple[int, int]:
-    if name not in _BUILDERS:
-        raise ValueError(f"unknown architecture {name!r}; known are {', '.join(map(repr, _BUILDERS))}")
+    if not isinstance(name, str) or name not in _BUILDERS:
+        raise ValueError(f"unknown architecture name {name!r}; known are {', '.join(map(repr, _BUILDERS))}")
+    checks.flags(pooling=pooling, strides=strides)
     for kept, reductions, what in (
         (pooling, ("pool", "global pool"), "pooling layers"),
         (strides, ("stride",), "strided convolutions"),
@@ -200,7 +194,7 @@ def _check_request(name: str, image_size: tuple[int, int], pooling: bool, stride
         having = [known for known, steps in _REDUCTIONS.items() if set(steps) & set(reductions)]
         if not kept and name not in having:
             raise ValueError(f"{name!r} has no {what} to remove; networks with {what}: {', '.join(map(repr, having))}")
-    height, width = check_shape(image_size)
+    height, width = checks.check_shape("image_size", image_size)
     if any(_last_map(name, length, pooling, strides)[0] < 1 for length in (height, width)):
         least = next(length for length in itertools.count(1) if _last_map(name, length, pooling, strides)[0] >= 1)
         raise ValueError(f"got image_size={(height, width)}; expected at least {(least, least)} for {name!r}")

@@ -25,7 +25,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from nadtools.device import full_precision, positive_int, resolve_device, unaffected_by_context
+from nadtools import checks
+from nadtools.device import full_precision, resolve_device, unaffected_by_context
 from nadtools.directions import as_direction
 from nadtools.progress import progress_bar
 
@@ -152,10 +153,9 @@ def cross_section(
         as described.
     """
     extents = _check_extent(extent)
-    resolution = positive_int("resolution", resolution)
-    if resolution < 2:
-        raise ValueError(f"got resolution={resolution}; expected at least 2 grid lines")
-    points, directions, _ = _check_points(points, (first, second), dtype, device)
+    resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2 grid lines")
+    checks.flags(progress=progress)
+    points, directions, _ = _check_points(points, {"first": first, "second": second}, dtype, device)
     plane = _Plane.spanned_by(points, directions)
     f = _Decision.of(network, points, classes, batch_size)
 
@@ -254,8 +254,8 @@ def boundary_angle(
         As :func:`cross_section`.
     """
     if radius is not None:
-        radius = _check_positive("radius", radius)
-    points, directions, _ = _check_points(points, (first, second), dtype, device)
+        radius = checks.positive_number("radius", radius)
+    points, directions, _ = _check_points(points, {"first": first, "second": second}, dtype, device)
     plane = _Plane.spanned_by(points, directions)
     f = _Decision.of(network, points, classes, batch_size)
 
@@ -346,8 +346,8 @@ def margins(
     TypeError, ValueError
         If the direction does not fit the points, the network does not fit, or another argument is not as described.
     """
-    max_distance = _check_positive("max_distance", max_distance)
-    points, unit, single = _check_points(points, (direction,), dtype, device)
+    max_distance = checks.positive_number("max_distance", max_distance)
+    points, unit, single = _check_points(points, {"direction": direction}, dtype, device)
     f = _Decision.of(network, points, classes, batch_size)
 
     numbers = torch.arange(len(points), device=points.device)
@@ -398,9 +398,8 @@ class _Decision:
     @classmethod
     def of(cls, network: nn.Module, points: Tensor, classes: Any, batch_size: int) -> _Decision:
         """Copy the network to device and dtype of the points, and try it."""
-        batch_size = positive_int("batch_size", batch_size)
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"got a network of type {type(network).__name__}; expected a torch.nn.Module")
+        batch_size = checks.positive_int("batch_size", batch_size)
+        checks.instance("network", network, nn.Module, "a torch.nn.Module")
         copied = copy.deepcopy(network).to(points.device, points.dtype).eval()
         try:
             with torch.inference_mode():
@@ -511,29 +510,24 @@ def _summarise(normals: Tensor, second_angle: float, radius: float, crossed: int
 
 
 def _check_points(
-    points: Any, directions: tuple[Any, ...], dtype: torch.dtype | None, device: str | torch.device | None
+    points: Any, given: dict[str, Any], dtype: torch.dtype | None, device: str | torch.device | None
 ) -> tuple[Tensor, Tensor, bool]:
     """Points (n, ...), ready to compute with; unit directions (k, ...), float64; whether a single point was given."""
-    for name, value in (("points", points), *(("a direction", v) for v in directions)):
-        if not isinstance(value, Tensor) or not value.is_floating_point():
-            kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
-            raise TypeError(f"got {name} of type {kind}; expected a floating-point tensor")
-    if dtype not in (None, torch.float32, torch.float64):
-        raise ValueError(f"got dtype={dtype}; expected torch.float32, torch.float64 or None")
-    directions = tuple(v[None] if v.ndim == 2 else v for v in directions)  # one channel
+    points = checks.tensor("points", points)
+    if dtype is not None and (not isinstance(dtype, torch.dtype) or dtype not in (torch.float32, torch.float64)):
+        raise ValueError(f"got dtype={dtype!r}; expected torch.float32, torch.float64 or None")
+    resolved = points.device if device is None else resolve_device(device)
+    units = [as_direction(checks.tensor(name, v).to(resolved, torch.float64), None, name) for name, v in given.items()]
+    directions = [v[None] if v.ndim == 2 else v for v in units]  # one channel
     single = points.shape == directions[0].shape
     points = points[None] if single else points
-    if any(points.shape[1:] != v.shape for v in directions) or len(points) < 1:
+    if points.ndim < 2 or any(points.shape[1:] != v.shape for v in directions) or len(points) < 1:
+        shapes = ", ".join(f"{name} {tuple(v.shape)}" for name, v in zip(given, units, strict=True))
         raise ValueError(
-            f"got points of shape {tuple(points.shape)} and directions of shape "
-            f"{' and '.join(str(tuple(v.shape)) for v in directions)}; expected directions of the shape of one point. "
+            f"got points of shape {tuple(points.shape)}, {shapes}; expected directions of the shape of one point. "
             "Concatenated.direction(part) makes one from that of a part"
         )
-    if not all(math.isfinite(float(extreme)) for extreme in torch.aminmax(points)):
-        raise ValueError("got NaN or infinite entries in the points; expected finite numbers")
-    resolved = points.device if device is None else resolve_device(device)
-    units = torch.stack([as_direction(v.detach().to(resolved, torch.float64)) for v in directions])
-    return points.detach().to(resolved, dtype or points.dtype), units, single
+    return points.to(resolved, dtype or points.dtype), torch.stack(directions), single
 
 
 def _check_classes(classes: Any, num_outputs: int) -> Classes | None:
@@ -545,20 +539,14 @@ def _check_classes(classes: Any, num_outputs: int) -> Classes | None:
         if num_outputs > 2:
             raise ValueError(f"got a network with {num_outputs} outputs; expected classes=(a, b): which two to compare")
         return 0, 1
-    valid = isinstance(classes, tuple | list) and len(classes) == 2 and all(isinstance(c, int) for c in classes)
-    if not valid or classes[0] == classes[1] or not all(0 <= c < num_outputs for c in classes):
-        raise ValueError(f"got classes={classes!r}; expected two different ints from 0 to {num_outputs - 1}")
-    return classes[0], classes[1]
-
-
-def _check_positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-        raise ValueError(f"got {name}={value!r}; expected a positive number")
-    return float(value)
+    ints = f"two different ints from 0 to {num_outputs - 1}"
+    low, high = (checks.integer("classes", c, 0, num_outputs - 1, ints) for c in checks.pair("classes", classes, ints))
+    if low == high:
+        raise ValueError(f"got classes={classes!r}; expected {ints}")
+    return low, high
 
 
 def _check_extent(extent: Any) -> tuple[float, float]:
-    pair = tuple(extent) if isinstance(extent, tuple | list) else (extent, extent)
-    if len(pair) != 2:
-        raise ValueError(f"got extent={extent!r}; expected a positive number, or two")
-    return _check_positive("extent", pair[0]), _check_positive("extent", pair[1])
+    given = extent if isinstance(extent, tuple | list) else (extent, extent)
+    first, second = checks.pair("extent", given, "a positive number, or two")
+    return checks.positive_number("extent", first), checks.positive_number("extent", second)

@@ -17,7 +17,6 @@ from the model, the functions return the latter, and ``as_printed=True`` returns
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -26,6 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nadtools import checks
+from nadtools.checks import as_real, nonnegative_number
 from nadtools.device import generator, stream, unaffected_by_context
 
 __all__ = [
@@ -116,8 +117,11 @@ class DeepLinearModel(nn.Module):
         super().__init__()
         m = _check_prefilter(prefilter)
         self.stride = check_stride(stride, len(m))
-        sigma_theta, sigma_phi = check_scale("sigma_theta", sigma_theta), check_scale("sigma_phi", sigma_phi)
-        _check_law(weights)
+        sigma_theta, sigma_phi = (
+            nonnegative_number("sigma_theta", sigma_theta),
+            nonnegative_number("sigma_phi", sigma_phi),
+        )
+        checks.choice("weights", weights, get_args(WeightLaw))
         source = None if seed is None else generator(torch.device("cpu"), stream(seed, "deep linear weights"))
         self.theta = nn.Parameter(_draw(len(m) // self.stride, sigma_theta, weights, source))
         self.phi = nn.Parameter(_draw(len(m), sigma_phi, weights, source))
@@ -142,6 +146,7 @@ class DeepLinearModel(nn.Module):
             If a sample does not have D entries.
         """
         dimension = len(self.m)
+        checks.instance("x", x, Tensor, "a batch of samples")
         if x.ndim < 2 or math.prod(x.shape[1:]) != dimension:
             raise ValueError(
                 f"got x of shape {tuple(x.shape)}; expected a batch of samples with {dimension} entries each, "
@@ -196,7 +201,8 @@ def gradient_covariance(
         As :class:`DeepLinearModel`.
     """
     m, stride = _check_model(prefilter, stride)
-    sigma_theta, sigma_phi = check_scale("sigma_theta", sigma_theta), check_scale("sigma_phi", sigma_phi)
+    checks.flags(as_printed=as_printed)
+    sigma_theta, sigma_phi = nonnegative_number("sigma_theta", sigma_theta), nonnegative_number("sigma_phi", sigma_phi)
     return sigma_theta**2 * sigma_phi**2 / (1 if as_printed else stride) * m.square()
 
 
@@ -242,7 +248,8 @@ def mixed_second_moment(
         As :class:`DeepLinearModel`.
     """
     m, stride = _check_model(prefilter, stride)
-    sigma_theta, sigma_phi = check_scale("sigma_theta", sigma_theta), check_scale("sigma_phi", sigma_phi)
+    checks.flags(as_printed=as_printed)
+    sigma_theta, sigma_phi = nonnegative_number("sigma_theta", sigma_theta), nonnegative_number("sigma_phi", sigma_phi)
     return (sigma_theta**2 / (1 if as_printed else stride) + sigma_phi**2 / stride) * m.square()
 
 
@@ -298,7 +305,8 @@ def expected_hessian(
         As :class:`DeepLinearModel`; also if the frequency is not an index, or epsilon or sigma is negative.
     """
     m, stride = _check_model(prefilter, stride)
-    sigma_theta = check_scale("sigma_theta", sigma_theta)
+    checks.flags(as_printed=as_printed)
+    sigma_theta = nonnegative_number("sigma_theta", sigma_theta)
     second_moment = _input_second_moment(frequency, m, epsilon, sigma)
     return 2 * sigma_theta**2 / (1 if as_printed else stride) * m.square() * second_moment
 
@@ -341,7 +349,7 @@ def expected_hessian_theta(
         As :func:`expected_hessian`.
     """
     m, stride = _check_model(prefilter, stride)
-    sigma_phi = check_scale("sigma_phi", sigma_phi)
+    sigma_phi = nonnegative_number("sigma_phi", sigma_phi)
     curvature = m.square() * _input_second_moment(frequency, m, epsilon, sigma)
     return 2 * sigma_phi**2 / stride * curvature.unflatten(0, (stride, -1)).sum(0)
 
@@ -375,8 +383,8 @@ def curvature_ratio(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 3
     m = _check_prefilter(prefilter)
     if not bool(m.any()):
         raise ValueError("got a prefilter that is zero everywhere; expected at least one frequency that passes")
-    signal = check_scale("epsilon", epsilon) * (m / m.abs().max()).abs()
-    return torch.where(signal > 0, (signal / check_scale("sigma", sigma)).square(), 0.0)
+    signal = nonnegative_number("epsilon", epsilon) * (m / m.abs().max()).abs()
+    return torch.where(signal > 0, (signal / nonnegative_number("sigma", sigma)).square(), 0.0)
 
 
 def condition_number(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 3.0) -> Tensor:
@@ -409,7 +417,7 @@ def condition_number(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 
     m = _check_prefilter(prefilter)
     if not bool(m.any()):
         raise ValueError("got a prefilter that is zero everywhere; expected at least one frequency that passes")
-    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    epsilon, sigma = nonnegative_number("epsilon", epsilon), nonnegative_number("sigma", sigma)
     gain = (m / m.abs().max()).square()
     own = (epsilon**2 + sigma**2) * gain
     return torch.where(own > 0, (sigma**2 / own).clamp(min=1.0), math.inf)
@@ -443,8 +451,8 @@ def critical_learning_rate(
         As :func:`expected_hessian`.
     """
     m, stride = _check_model(prefilter, stride)
-    scale = 2 * check_scale("sigma_theta", sigma_theta) ** 2 / stride
-    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    scale = 2 * nonnegative_number("sigma_theta", sigma_theta) ** 2 / stride
+    epsilon, sigma = nonnegative_number("epsilon", epsilon), nonnegative_number("sigma", sigma)
     gain = m.square()
     return 2 / (scale * torch.maximum(sigma**2 * gain.max(), (epsilon**2 + sigma**2) * gain))
 
@@ -548,17 +556,15 @@ def train_deep_linear(
     """
     m, stride = _check_model(prefilter, stride)
     dimension = len(m)
-    chosen = [check_index("frequency", f) for f in (range(dimension) if frequencies is None else frequencies)]
-    if any(not 0 <= f < dimension for f in chosen):
-        raise ValueError(f"got frequencies={chosen}; expected indices between 0 and D - 1 = {dimension - 1}")
+    indices = f"indices between 0 and D - 1 = {dimension - 1}"
+    given = range(dimension) if frequencies is None else frequencies
+    chosen = checks.integers("frequencies", given, 0, dimension - 1, indices)
     rate = _check_rates(learning_rate, len(chosen))
-    epsilon, sigma, steps = check_scale("epsilon", epsilon), check_scale("sigma", sigma), check_index("steps", steps)
-    if learn not in get_args(Layers):
-        raise ValueError(f"got learn={learn!r}; expected one of {', '.join(map(repr, get_args(Layers)))}")
-    if steps < 0:
-        raise ValueError(f"got steps={steps}; expected zero or more")
-    if batch_size is not None and check_index("batch_size", batch_size) < 1:
-        raise ValueError(f"got batch_size={batch_size}; expected None, or at least 1")
+    epsilon, sigma = nonnegative_number("epsilon", epsilon), nonnegative_number("sigma", sigma)
+    steps = checks.integer("steps", steps, 0, expected="zero or more")
+    checks.choice("learn", learn, get_args(Layers))
+    if batch_size is not None:
+        batch_size = checks.positive_int("batch_size", batch_size)
     initial = DeepLinearModel(m, stride, sigma_theta, sigma_phi, weights=weights, seed=seed)
     source = generator(torch.device("cpu"), stream(seed, "deep linear samples"))
 
@@ -613,9 +619,10 @@ def steps_to_loss(losses: Tensor, level: float, *, settle: bool = False) -> Tens
     TypeError, ValueError
         If the losses are not real, there are none, or the level is negative or not finite.
     """
-    level, curves = check_scale("level", level), as_real("losses", losses)
-    if curves.ndim < 1 or not len(curves):
-        raise ValueError(f"got losses of shape {tuple(curves.shape)}; expected (steps + 1, ...)")
+    level, curves = nonnegative_number("level", level), as_real("losses", losses, finite=False)
+    checks.flags(settle=settle)
+    if curves.ndim < 1 or not len(curves) or bool(curves.isnan().any()):
+        raise ValueError(f"got losses of shape {tuple(curves.shape)}; expected (steps + 1, ...) without NaN")
     reached = curves <= level
     if settle:
         reached = reached.flip(0).to(torch.uint8).cummin(0).values.flip(0).bool()
@@ -651,8 +658,8 @@ def two_weight_loss(theta: ArrayLike, phi: ArrayLike, m: float, epsilon: float =
     TypeError, ValueError
         If an argument is not real, m is not finite, epsilon or sigma is negative, or the shapes do not fit.
     """
-    gain = float(_check_prefilter([m])[0])
-    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
+    gain = checks.number("m", m)
+    epsilon, sigma = nonnegative_number("epsilon", epsilon), nonnegative_number("sigma", sigma)
     product = gain * as_real("theta", theta) * as_real("phi", phi)
     return (1 - epsilon * product).square() + sigma**2 * product.square()
 
@@ -740,18 +747,19 @@ def two_weight_landscape(
     TypeError, ValueError
         If a number is negative or not finite, the extent is empty, or there are too few points.
     """
-    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
-    rate, steps = check_scale("learning_rate", learning_rate), check_index("steps", steps)
-    ends, weights = as_real("extent", extent), as_real("start", start)
+    epsilon, sigma = nonnegative_number("epsilon", epsilon), nonnegative_number("sigma", sigma)
+    m, rate = checks.number("m", m), nonnegative_number("learning_rate", learning_rate)
+    steps = checks.integer("steps", steps, 0, expected="zero or more")
+    resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2")
+    low, high = [checks.number("extent", end) for end in checks.pair("extent", extent, "two finite numbers")]
+    weights = as_real(
+        "start", [checks.number("start", one) for one in checks.pair("start", start, "two finite numbers")]
+    )
     if epsilon == sigma == 0:
         raise ValueError("got epsilon = sigma = 0: all inputs are zero; expected at least one positive")
-    if steps < 0 or check_index("resolution", resolution) < 2:
-        raise ValueError(f"got steps={steps}, resolution={resolution}; expected zero or more, and at least 2")
-    if weights.shape != (2,) or ends.shape != (2,) or not bool(torch.isfinite(torch.cat([weights, ends])).all()):
-        raise ValueError(f"got start={start!r}, extent={extent!r}; expected two finite numbers each")
-    if ends[0] >= ends[1]:
+    if low >= high:
         raise ValueError(f"got extent={extent!r}; expected its lower end first")
-    axis = torch.linspace(float(ends[0]), float(ends[1]), resolution, dtype=torch.float64)
+    axis = torch.linspace(low, high, resolution, dtype=torch.float64)
     losses = two_weight_loss(axis[None, :], axis[:, None], m, epsilon, sigma)
     second_moment, path = epsilon**2 + sigma**2, [weights]
     for _ in range(steps):
@@ -818,7 +826,8 @@ def dipole_gradient_bound(
     TypeError, ValueError
         If an argument is not real, is negative or not finite, or the shapes do not fit each other.
     """
-    alpha, beta = check_scale("alpha", alpha), check_scale("beta", beta)
+    checks.flags(as_printed=as_printed)
+    alpha, beta = nonnegative_number("alpha", alpha), nonnegative_number("beta", beta)
     gradient, rms, mean = broadcast(rms_gradient=rms_gradient, rms_mixed=rms_mixed, mean_mixed=mean_mixed)
     return (alpha**2 if as_printed else alpha) * gradient * rms + beta * mean
 
@@ -861,7 +870,7 @@ def dipole_probability(eta: ArrayLike, gradient_variance: ArrayLike, *, weights:
     TypeError, ValueError
         If an argument is not real, is negative or not finite, the shapes do not fit, or the law is unknown.
     """
-    _check_law(weights)
+    checks.choice("weights", weights, get_args(WeightLaw))
     threshold, variance = broadcast(eta=eta, gradient_variance=gradient_variance)
     if weights == "rademacher":
         return (threshold <= variance).to(torch.float64)
@@ -883,11 +892,10 @@ def _draw(size: int, sigma: float, weights: WeightLaw, source: torch.Generator |
 
 def _input_second_moment(frequency: int, m: Tensor, epsilon: float, sigma: float) -> Tensor:
     """Diagonal of E[x xᵀ] for the data of Lemma 1."""
-    frequency = check_index("frequency", frequency)
-    if not 0 <= frequency < len(m):
-        raise ValueError(f"got frequency={frequency}; expected an index between 0 and D - 1 = {len(m) - 1}")
-    second_moment = torch.full_like(m, check_scale("sigma", sigma) ** 2)
-    second_moment[frequency] += check_scale("epsilon", epsilon) ** 2
+    most = len(m) - 1
+    frequency = checks.integer("frequency", frequency, 0, most, f"an index between 0 and D - 1 = {most}")
+    second_moment = torch.full_like(m, nonnegative_number("sigma", sigma) ** 2)
+    second_moment[frequency] += nonnegative_number("epsilon", epsilon) ** 2
     return second_moment
 
 
@@ -898,10 +906,8 @@ def _check_model(prefilter: ArrayLike, stride: int) -> tuple[Tensor, int]:
 
 def _check_prefilter(prefilter: ArrayLike) -> Tensor:
     m = as_real("prefilter", prefilter)
-    if m.ndim != 1 or not len(m):
-        raise ValueError(f"got a prefilter of shape {tuple(m.shape)}; expected (D,): its response at each frequency")
-    if not bool(torch.isfinite(m).all()):
-        raise ValueError("got a prefilter with NaN or infinite entries; expected finite numbers")
+    if m.ndim != 1 or not len(m) or float(m.abs().max()) > checks.LARGE:
+        raise ValueError(f"got a prefilter of shape {tuple(m.shape)}; expected (D,): its response, up to 1e30")
     return m
 
 
@@ -909,70 +915,34 @@ def _check_rates(learning_rate: ArrayLike, number: int) -> Tensor:
     """Learning rates in the shape in which they multiply the weights: for one training, or for each of them."""
     rates = as_real("learning_rate", learning_rate)
     if rates.ndim == 0:
-        return torch.tensor(check_scale("learning_rate", float(rates)), dtype=torch.float64)
+        return torch.tensor(nonnegative_number("learning_rate", float(rates)), dtype=torch.float64)
     if rates.shape != (number,):
         raise ValueError(
             f"got learning_rate of shape {tuple(rates.shape)} for {number} frequencies; expected one number, or one "
             "for each frequency"
         )
-    if not bool((torch.isfinite(rates) & (rates >= 0)).all()):
-        raise ValueError("got learning_rate with negative, NaN or infinite values; expected zero or positive numbers")
+    if not bool((rates >= 0).all()):
+        raise ValueError("got learning_rate with negative values; expected zero or positive numbers")
     return rates.view(-1, 1, 1)
 
 
-def check_stride(stride: int, dimension: int) -> int:
+def check_stride(stride: int, dimension: int, name: str = "prefilter") -> int:
     """Return ``stride`` as an int, or say why it does not divide the dimension."""
-    stride = check_index("stride", stride)
+    stride = checks.integer("stride", stride)
     if stride < 1 or dimension % stride:
         raise ValueError(
-            f"got stride={stride} for D = {dimension}; expected a positive divisor of D, because only then does "
-            "subsampling fold the spectrum onto itself, as S blocks of D/S frequencies"
+            f"got stride={stride} for {name} of D = {dimension}; expected a positive divisor of D, because only then "
+            "does subsampling fold the spectrum onto itself, as S blocks of D/S frequencies"
         )
     return stride
 
 
-def check_index(name: str, value: int) -> int:
-    """Return ``value`` as an int; refuse anything else."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected an int") from None
-
-
-def check_scale(name: str, value: float) -> float:
-    """Return ``value`` as a float; refuse negative and infinite numbers, and NaN."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a number") from None
-    if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"got {name}={number}; expected zero or a positive number")
-    return number
-
-
-def _check_law(weights: str) -> None:
-    if weights not in get_args(WeightLaw):
-        raise ValueError(f"got weights={weights!r}; expected one of {', '.join(map(repr, get_args(WeightLaw)))}")
-
-
-def as_real(name: str, value: ArrayLike) -> Tensor:
-    """Return ``value`` as a float64 tensor on the CPU; refuse complex numbers and what is no number."""
-    try:
-        # By way of NumPy, numbers and lists of them become float64; PyTorch alone would round them to float32.
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.array(value))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"got {name} of type {type(value).__name__} ({error}); expected real numbers") from None
-    if tensor.is_complex():
-        raise TypeError(f"got a complex {name}; expected real numbers")
-    return tensor.detach().to("cpu", torch.float64)
-
-
 def broadcast(**values: ArrayLike) -> tuple[Tensor, ...]:
-    """Check that the values are finite and not negative, and broadcast them to a common shape."""
+    """Check that the values are not negative, and broadcast them to a common shape."""
     tensors = {name: as_real(name, value) for name, value in values.items()}
     for name, tensor in tensors.items():
-        if not bool((torch.isfinite(tensor) & (tensor >= 0)).all()):
-            raise ValueError(f"got {name} with negative, NaN or infinite values; expected zero or positive numbers")
+        if not bool((tensor >= 0).all()):
+            raise ValueError(f"got {name} with negative values; expected zero or positive numbers")
     try:
         return torch.broadcast_tensors(*tensors.values())
     except RuntimeError:

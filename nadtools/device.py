@@ -7,26 +7,24 @@ it is for (:func:`stream`), and each unit of work has a seed of its own (:func:`
 
 from __future__ import annotations
 
-import operator
 import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import numpy as np
 import torch
 
+from nadtools.checks import check_seed
+
 __all__ = [
     "DerivedSeed",
     "available_memory",
-    "check_seed",
     "derive_seed",
     "full_precision",
     "generator",
     "isolated_random_state",
     "one_thread",
-    "positive_int",
     "resolve_device",
     "stream",
     "unaffected_by_context",
@@ -50,7 +48,7 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"got device {device!r}; expected None, 'cpu', 'cuda' or 'cuda:<index>'") from error
     if resolved.type == "cuda":
         count = torch.cuda.device_count()
@@ -65,32 +63,8 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
     return resolved
 
 
-def positive_int(name: str, value: Any) -> int:
-    """Return a positive int, or say what was got; ``name`` is the argument's."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"got {name}={value!r} of type {type(value).__name__}; expected a positive int") from None
-    if number < 1:
-        raise ValueError(f"got {name}={number}; expected a positive int")
-    return number
-
-
 class DerivedSeed(int):
     """A seed that :func:`derive_seed` made for one unit of work: it names its stream by itself."""
-
-
-def check_seed(seed: int) -> int:
-    """Return ``seed`` as an int; refuse anything that is not a non-negative integer."""
-    if isinstance(seed, DerivedSeed):
-        return seed
-    try:
-        value = operator.index(seed)
-    except TypeError:
-        raise TypeError(f"got seed={seed!r} of type {type(seed).__name__}; expected a non-negative int") from None
-    if value < 0:
-        raise ValueError(f"got seed={value}; expected a non-negative int")
-    return value
 
 
 def derive_seed(seed: int, *keys: int | str) -> DerivedSeed:

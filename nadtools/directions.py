@@ -6,13 +6,13 @@ A *direction* is a tensor of shape (height, width), or (channels, height, width)
 from __future__ import annotations
 
 import math
-import operator
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nadtools import checks
 from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 
 __all__ = [
@@ -36,19 +36,7 @@ class FourierMode(NamedTuple):
     phase: float
 
 
-def check_shape(shape: tuple[int, ...], dimensions: tuple[int, ...] = (2,)) -> tuple[int, ...]:
-    """Return ``shape`` as a tuple of positive ints, or say what is wrong with it."""
-    try:
-        sizes = tuple(operator.index(size) for size in shape)
-    except TypeError:
-        raise TypeError(f"got shape={shape!r}; expected a tuple of ints such as (32, 32)") from None
-    if len(sizes) not in dimensions or any(size < 1 for size in sizes):
-        expected = " or ".join(str(d) for d in dimensions)
-        raise ValueError(f"got shape={shape!r}; expected {expected} positive sizes, for instance (32, 32)")
-    return sizes
-
-
-def as_direction(v: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+def as_direction(v: Tensor, shape: tuple[int, ...] | None = None, name: str = "v") -> Tensor:
     """Check a vector and scale it to unit norm, in float64 on the way.
 
     Parameters
@@ -57,6 +45,8 @@ def as_direction(v: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
         Any real tensor with a finite, non-zero norm.
     shape : tuple of int, optional
         The shape that ``v`` must have.
+    name : str
+        What errors call it.
 
     Raises
     ------
@@ -65,19 +55,17 @@ def as_direction(v: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
     ValueError
         If ``v`` is zero, not finite, or of another shape.
     """
-    if not isinstance(v, Tensor):
-        raise TypeError(f"got v of type {type(v).__name__}; expected a torch.Tensor (torch.as_tensor(v) makes one)")
-    if v.is_complex():
-        raise TypeError(f"got v of dtype {v.dtype}; expected a real tensor")
-    if shape is not None and tuple(v.shape) != tuple(shape):
-        raise ValueError(f"got v of shape {tuple(v.shape)}; expected {tuple(shape)}")
-    if not bool(torch.isfinite(v).all()):
-        raise ValueError("got a v with NaN or infinite entries; expected finite numbers")
-    largest = v.abs().max() if v.numel() else v.new_zeros(())
+    kinds = (*checks.FLOATING, *checks.INTEGERS)
+    v = checks.tensor(name, v, kinds, "a torch.Tensor of real numbers (torch.as_tensor makes one)")
+    shape = None if shape is None else checks.check_shape("shape", shape, range(1, 5))
+    if not v.numel() or (shape is not None and tuple(v.shape) != shape):
+        raise ValueError(f"got {name} of shape {tuple(v.shape)}; expected {shape or '(height, width)'}")
+    scaled = v.to(torch.float64)
+    largest = scaled.abs().max()
     if float(largest) == 0:
-        raise ValueError("got v = 0, which has no direction; expected a non-zero vector")
+        raise ValueError(f"got {name} = 0, which has no direction; expected a non-zero vector")
     # Dividing by the largest entry first keeps very large and very small vectors from over- and underflowing.
-    scaled = v.to(torch.float64) / largest.to(torch.float64)
+    scaled = scaled / largest
     return (scaled / scaled.norm()).to(v.dtype if v.is_floating_point() else torch.float32)
 
 
@@ -113,14 +101,11 @@ def fourier_atom(
     ValueError
         If the atom vanishes: at a frequency that is its own conjugate (2i = 0 mod h and 2j = 0 mod w) no sine exists.
     """
-    height, width = check_shape(shape)
-    try:
-        i, j = (operator.index(f) for f in frequency)
-    except (TypeError, ValueError):
-        raise TypeError(f"got frequency={frequency!r}; expected two ints (i, j)") from None
-    phase = float(phase)
-    if not math.isfinite(phase):
-        raise ValueError(f"got phase={phase}; expected a finite number of radians")
+    height, width = checks.check_shape("shape", shape)
+    ints = "two ints (i, j)"
+    i, j = (checks.integer("frequency", f, expected=ints) for f in checks.pair("frequency", frequency, ints))
+    phase, resolved = checks.number("phase", phase), resolve_device(device)
+    checks.floating_dtype(dtype)
     self_conjugate = (2 * i) % height == 0 and (2 * j) % width == 0
     if self_conjugate and abs(math.cos(phase)) < 1e-9:
         raise ValueError(
@@ -130,7 +115,7 @@ def fourier_atom(
     # The number of cycles modulo one, by integer arithmetic: no rounding grows with the frequency.
     cycles = ((i * rows * width + j * columns * height) % (height * width)) / (height * width)
     wave = np.cos(2 * np.pi * cycles - phase)
-    return torch.from_numpy(wave / np.linalg.norm(wave)).to(dtype).to(resolve_device(device))
+    return torch.from_numpy(wave / np.linalg.norm(wave)).to(resolved, dtype)
 
 
 def fourier_modes(shape: Shape) -> list[FourierMode]:
@@ -140,7 +125,7 @@ def fourier_modes(shape: Shape) -> list[FourierMode]:
     Frequencies lie in the symmetric range -h/2 < i <= h/2, and of f and -f the one with j > 0, or j = 0 and i > 0,
     or j = w/2 and i >= 0, is taken.
     """
-    height, width = check_shape(shape)
+    height, width = checks.check_shape("shape", shape)
     modes: list[FourierMode] = []
     for i in range(-((height - 1) // 2), height // 2 + 1):
         for j in range(width // 2 + 1):
@@ -162,8 +147,8 @@ def fourier_basis(
     Tensor
         Shape (h*w, h, w); element k is ``fourier_atom(shape, *fourier_modes(shape)[k])``.
     """
-    atoms = [fourier_atom(shape, *mode, dtype=dtype) for mode in fourier_modes(shape)]
-    return torch.stack(atoms).to(resolve_device(device))
+    resolved = resolve_device(device)
+    return torch.stack([fourier_atom(shape, *mode, dtype=dtype) for mode in fourier_modes(shape)]).to(resolved)
 
 
 @unaffected_by_context()
@@ -175,7 +160,8 @@ def random_direction(
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """A direction drawn uniformly from the unit sphere; ``shape`` is (h, w) or (channels, h, w)."""
-    sizes, resolved = check_shape(shape, (2, 3)), resolve_device(device)
+    sizes, resolved = checks.check_shape("shape", shape, (2, 3)), resolve_device(device)
+    checks.floating_dtype(dtype)
     source = generator(resolved, stream(seed, "direction"))
     gaussian = torch.randn(sizes, dtype=torch.float64, device=resolved, generator=source)
     return (gaussian / gaussian.norm()).to(dtype)
@@ -208,8 +194,9 @@ def random_basis(
     Tensor
         Shape (D, ...shape), D being the number of entries.
     """
-    sizes, resolved = check_shape(shape, (2, 3)), resolve_device(device)
+    sizes, resolved = checks.check_shape("shape", shape, (2, 3)), resolve_device(device)
     dimension = math.prod(sizes)
+    checks.floating_dtype(dtype)
     cpu = torch.device("cpu")
     gaussian = torch.randn(dimension, dimension, dtype=torch.float64, generator=generator(cpu, stream(seed, "basis")))
     q, r = torch.linalg.qr(gaussian)
@@ -228,7 +215,21 @@ def fourier_energy(v: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Shape (..., h, w), sums to one over the last two axes; frequency (0, 0) is at [h // 2, w // 2].
+        Shape (..., h, w), sums to one over the last two axes; frequency (0, 0) is at [h // 2, w // 2]. Float32 where v
+        holds integers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If v is no real tensor of two dimensions or more, not finite, or zero.
     """
-    energy = torch.fft.fft2(v.to(torch.float64)).abs().square()
-    return torch.fft.fftshift(energy / energy.sum((-2, -1), keepdim=True), dim=(-2, -1)).to(v.dtype)
+    v = checks.tensor("v", v, (*checks.FLOATING, *checks.INTEGERS), "a torch.Tensor of real numbers")
+    if v.ndim < 2 or not v.numel():
+        raise ValueError(f"got v of shape {tuple(v.shape)}; expected (..., height, width)")
+    largest = v.to(torch.float64).abs().amax((-2, -1), keepdim=True)
+    if not bool(largest.all()):
+        raise ValueError("got v = 0, which has no energy; expected a non-zero vector")
+    # Dividing by the largest entry first keeps squares from over- and underflowing.
+    energy = torch.fft.fft2(v.to(torch.float64) / largest).abs().square()
+    shares = torch.fft.fftshift(energy / energy.sum((-2, -1), keepdim=True), dim=(-2, -1))
+    return shares.to(v.dtype if v.is_floating_point() else torch.float32)

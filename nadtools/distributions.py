@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-import operator
 
 import torch
 from torch import Tensor
 
-from nadtools.device import derive_seed, generator, positive_int, resolve_device, stream, unaffected_by_context
+from nadtools import checks
+from nadtools.checks import positive_int
+from nadtools.device import derive_seed, generator, resolve_device, stream, unaffected_by_context
 from nadtools.directions import as_direction
 
 __all__ = ["Concatenated", "Labelled", "LinearlySeparable", "SwitchOff", "concatenate"]
@@ -50,17 +50,12 @@ class LinearlySeparable:
     sigma: float = 3.0
 
     def __post_init__(self) -> None:
-        v = as_direction(self.v).detach()
+        v = as_direction(self.v)
         if v.ndim not in (2, 3):
             raise ValueError(f"got v of shape {tuple(v.shape)}; expected (height, width) or (channels, height, width)")
-        epsilon, sigma = float(self.epsilon), float(self.sigma)
-        if not (math.isfinite(epsilon) and epsilon > 0):
-            raise ValueError(f"got epsilon={epsilon}; expected a positive number")
-        if not (math.isfinite(sigma) and sigma >= 0):
-            raise ValueError(f"got sigma={sigma}; expected zero or a positive number")
         object.__setattr__(self, "v", v)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "sigma", sigma)
+        object.__setattr__(self, "epsilon", checks.positive_number("epsilon", self.epsilon))
+        object.__setattr__(self, "sigma", checks.nonnegative_number("sigma", self.sigma))
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -143,19 +138,13 @@ class Labelled:
     y: Tensor = dataclasses.field(repr=False)
 
     def __post_init__(self) -> None:
-        for name, value, dtype in (("x", self.x, torch.float32), ("y", self.y, torch.int64)):
-            if not isinstance(value, Tensor) or value.dtype != dtype:
-                kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
-                raise TypeError(f"got {name} of type {kind}; expected a tensor of {dtype}: {name}.to({dtype}) converts")
-        if self.x.ndim != 4 or self.x.numel() < 1 or self.y.shape != (len(self.x),):
-            raise ValueError(
-                f"got x {tuple(self.x.shape)} and y {tuple(self.y.shape)}; expected (n, channels, h, w) and (n,), with "
-                "n >= 1"
-            )
-        if self.x.device != self.y.device:
-            raise ValueError(f"got x on {self.x.device} and y on {self.y.device}; expected one device")
-        if int(self.y.min()) < 0:
-            raise ValueError(f"got the label {int(self.y.min())}; expected labels from 0")
+        x = checks.images("x", self.x, [torch.float32])
+        checks.tensor("y", self.y, [torch.int64], "a tensor of torch.int64: y.long() converts")
+        y = checks.labels("y", self.y, len(x))
+        if x.device != y.device:
+            raise ValueError(f"got x on {x.device} and y on {y.device}; expected one device")
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "y", y)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -232,9 +221,8 @@ class SwitchOff:
         TypeError, ValueError
             If x is no tensor or has other channels.
         """
-        if not isinstance(x, Tensor):
-            raise TypeError(f"got x of type {type(x).__name__}; expected a tensor of images")
-        if x.ndim != 4 or x.shape[1] != self.num_channels:
+        x = checks.images("x", x, finite=False)
+        if x.shape[1] != self.num_channels:
             raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, {self.num_channels}, height, width)")
         result = x.clone()
         result[:, list(self.channels)] = 0
@@ -264,12 +252,9 @@ class Concatenated:
 
     def __post_init__(self) -> None:
         if not isinstance(self.parts, tuple) or not self.parts:
-            raise TypeError(f"got parts={self.parts!r}; expected a tuple of at least one part")
-        for part in self.parts:
-            if not isinstance(part, Part):
-                raise TypeError(
-                    f"got a part of type {type(part).__name__}; expected LinearlySeparable(v) or Labelled(x, y)"
-                )
+            raise TypeError(f"got parts of type {type(self.parts).__name__}; expected a tuple of at least one part")
+        for number, part in enumerate(self.parts):
+            checks.instance(f"parts[{number}]", part, (LinearlySeparable, Labelled), "LinearlySeparable or Labelled")
         _check_parts(self.parts)
 
     @property
@@ -396,13 +381,13 @@ class Concatenated:
         TypeError, ValueError
             If the part does not exist, or v is missing or does not fit it.
         """
-        number = self._number(part)
+        number = self._number(part, "part")
         chosen = self.parts[number]
         if v is None:
             if isinstance(chosen, Labelled):
                 raise ValueError(f"part {number} is a set of images, which has no direction; expected the argument v")
             v = chosen.v
-        v = as_direction(v).detach()
+        v = as_direction(v)
         if (1, *v.shape)[-3:] != chosen.image_shape:
             raise ValueError(f"got v of shape {tuple(v.shape)} for part {number}; expected {chosen.image_shape}")
         result = v.new_zeros(self.image_shape)
@@ -414,17 +399,10 @@ class Concatenated:
         off = itertools.chain.from_iterable(self.channels[number] for number in sorted(parts))
         return SwitchOff(self.image_shape[0], tuple(off))
 
-    def _number(self, part: int) -> int:
+    def _number(self, part: int, name: str = "parts") -> int:
         """Check the number of a part."""
-        try:
-            number = operator.index(part)
-        except TypeError:
-            raise TypeError(
-                f"got the part {part!r} of type {type(part).__name__}; expected its number, an int"
-            ) from None
-        if not 0 <= number < len(self.parts):
-            raise ValueError(f"got the part {number} of {len(self.parts)}; expected 0 to {len(self.parts) - 1}")
-        return number
+        most = len(self.parts) - 1
+        return checks.integer(name, part, 0, most, f"the number of a part, an int from 0 to {most}")
 
 
 def concatenate(*parts: Part | Concatenated) -> Concatenated:
@@ -490,17 +468,5 @@ def _check_parts(parts: tuple[Part, ...]) -> None:
 def _draw_labels(n: int, seed: int, device: torch.device, labels: Tensor | None) -> Tensor:
     """Labels, or the given ones checked."""
     if labels is not None:
-        return _check_labels(labels, n).to(device)
+        return checks.labels("labels", labels, n, 2).to(device)
     return torch.randint(2, (n,), device=device, generator=generator(device, seed, _LABELS))
-
-
-def _check_labels(labels: Tensor, n: int) -> Tensor:
-    if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
-        kind = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
-        raise TypeError(f"got labels of type {kind}; expected an integer tensor of zeros and ones")
-    if labels.shape != (n,):
-        raise ValueError(f"got labels of shape {tuple(labels.shape)}; expected ({n},), one for each sample")
-    labels = labels.to(torch.int64)
-    if not bool(((labels == 0) | (labels == 1)).all()):
-        raise ValueError(f"got labels {sorted(labels.unique().tolist())[:5]}; expected 0 and 1 (the sign is 2y - 1)")
-    return labels

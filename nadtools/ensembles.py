@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional
 
+from nadtools import checks
 from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 from nadtools.progress import progress_bar
 from nadtools.training import (
@@ -99,10 +100,10 @@ def train_together(
     TypeError, ValueError
         If numbers, shapes, configurations or architectures do not fit, or the networks cannot be trained at once.
     """
+    checks.flags(progress=progress)
     config = _check_alike(networks, train_data, test_data, configs)
     resolved = train_data[0][0].device if device is None else resolve_device(device)
     for network, one_train, one_test in zip(networks, train_data, test_data, strict=True):
-        check_data("train_data", one_train)
         check_classes(network.to(resolved), one_train, one_test, resolved)
     if not can_train_together(networks[0], train_data[0][0][:2].to(resolved)):
         raise ValueError(
@@ -233,21 +234,26 @@ def _evaluate(networks: Sequence[nn.Module], x: Tensor, y: Tensor) -> list[tuple
 
 def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -> TrainConfig:
     """What all networks share."""
+    for name, sequence in zip(
+        ("networks", "train_data", "test_data", "configs"), (networks, train_data, test_data, configs), strict=True
+    ):
+        checks.instance(name, sequence, Sequence, "a sequence")
     lengths = [len(sequence) for sequence in (networks, train_data, test_data, configs)]
     if not lengths[0] or len(set(lengths)) > 1:
         raise ValueError(
-            "got {} networks, {} training sets, {} test sets and {} configurations; expected as many of each, and at "
+            "got {} networks, {} in train_data, {} in test_data and {} configs; expected as many of each, and at "
             "least one".format(*lengths)
         )
     for network in networks:
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"got a network of type {type(network).__name__}; expected a torch.nn.Module")
+        checks.instance("networks", network, nn.Module, "torch.nn.Modules")
     if len(set(map(id, networks))) < len(networks):
         raise ValueError("got the same network twice; expected different ones")
     shapes = [{name: p.shape for name, p in network.named_parameters()} for network in networks]
     if any(type(network) is not type(networks[0]) for network in networks) or any(s != shapes[0] for s in shapes):
         raise ValueError("got networks of different architectures; expected the same layers and sizes in all")
     first = configs[0]
+    for config in configs:
+        checks.instance("configs", config, TrainConfig, "TrainConfigs")
     if any(_without_seed(config) != _without_seed(first) for config in configs):
         raise ValueError("got different configurations; expected the same but for the seeds")
     for name, data in (("train_data", train_data), ("test_data", test_data)):

@@ -23,19 +23,18 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
-from nadtools import architectures, storage
+from nadtools import architectures, checks, storage
+from nadtools.checks import check_shape, positive_int
 from nadtools.device import (
     DerivedSeed,
     available_memory,
     derive_seed,
     full_precision,
     generator,
-    positive_int,
     resolve_device,
     stream,
     unaffected_by_context,
 )
-from nadtools.directions import check_shape
 from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
 from nadtools.nads import NADs
 from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
@@ -175,10 +174,17 @@ def estimate_nads(
         Before any computing, if the estimate needs more memory than is free.
     """
     num_networks, num_probes = positive_int("num_networks", num_networks), positive_int("num_probes", num_probes)
-    _check_choices(estimator, scale, until)
+    checks.flags(average_output_layer=average_output_layer, progress=progress)
+    checks.choice("symmetries", symmetries, ("auto", *get_args(SymmetryGroup)))
+    scale, num_jobs = checks.positive_number("scale", scale), checks.number_of_jobs(num_jobs)
+    if batch_size is not None:
+        batch_size = positive_int("batch_size", batch_size)
+    if checkpoint is not None:
+        checkpoint = checks.file_path("checkpoint", checkpoint)
     resolved = resolve_device(device)
-    channels, (height, width) = positive_int("in_channels", in_channels), check_shape(image_size)
+    channels, (height, width) = positive_int("in_channels", in_channels), check_shape("image_size", image_size)
     image_shape = (channels, height, width)
+    _check_choices(estimator, until, channels * height * width)
     _check_point(evaluation_point, image_shape)
     source = network_source(architecture, image_shape, build_options, chosen={"num_classes": 1}, caller="estimate_nads")
     group, proven = _group(architecture, symmetries, image_shape, evaluation_point, build_options)
@@ -186,7 +192,7 @@ def estimate_nads(
         batch_size = _BATCH_SIZES[resolved.type]
     plan = _Plan(
         source, image_shape, estimator, stream(seed, "networks of an estimate"), scale, evaluation_point,
-        num_probes, group, None, positive_int("batch_size", batch_size), resolved,
+        num_probes, group, None, batch_size, resolved,
     )  # fmt: skip
     _check_memory(plan, num_jobs)
     first = check_network(plan.draw(0), image_shape, resolved)
@@ -264,7 +270,7 @@ def _jacobian(plan: _Plan, index: int) -> Tensor:
         raise ValueError(f"network {index} of {plan.name} does not end in a linear layer, while the first one does")
     function = cut.features if cut else functools.partial(_column, network)
     num_outputs = cut.layer.in_features if cut else 1
-    point = _draw_point(plan, index).to(plan.device)
+    point = _draw_point(plan, index).to(plan.device, torch.float32)
     if plan.estimator == "secant":
         jacobian = secants(function, point, plan.scale, plan.batch_size)
     else:
@@ -440,24 +446,23 @@ def _resume(
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _check_choices(estimator: str, scale: float, until: tuple[int, float] | None) -> None:
-    if estimator not in get_args(Estimator):
-        raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(map(repr, get_args(Estimator)))}")
-    if not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"got scale={scale}; expected a positive number of pixel units")
+def _check_choices(estimator: str, until: tuple[int, float] | None, dimension: int) -> None:
+    checks.choice("estimator", estimator, get_args(Estimator))
     if until is not None:
-        k, target = until
-        positive_int("until[0]", k)
-        if not 0 < target <= 1:
+        k, target = checks.pair("until", until)
+        positive_int("until[0]", k, dimension)
+        if not 0 < checks.number("until[1]", target) <= 1:
             raise ValueError(f"got until={until}; expected (k, target) with a target overlap between 0 and 1")
 
 
 def _check_point(point: object, image_shape: tuple[int, int, int]) -> None:
     if isinstance(point, Tensor):
-        if tuple(point.shape) != image_shape or not bool(torch.isfinite(point).all()):
-            raise ValueError(f"got an evaluation point of shape {tuple(point.shape)}; expected finite, {image_shape}")
-    elif point not in ("zero", "normal") and not callable(point):
-        raise ValueError(f"got evaluation_point={point!r}; expected 'zero', 'normal', a tensor or a callable")
+        if checks.tensor("evaluation_point", point).shape != image_shape:
+            raise ValueError(f"got evaluation_point of shape {tuple(point.shape)}; expected {image_shape}")
+    elif callable(point):
+        checks.function("evaluation_point", point, "a function of a torch.Generator", 1)
+    else:
+        checks.choice("evaluation_point", point, get_args(get_args(EvaluationPoint)[0]))
 
 
 def _group(

@@ -15,7 +15,6 @@ import dataclasses
 import http.client
 import importlib
 import importlib.util
-import operator
 import os
 import tempfile
 from collections.abc import Iterable
@@ -27,8 +26,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nadtools import storage
-from nadtools.device import check_seed, generator, positive_int, stream, unaffected_by_context
+from nadtools import checks, storage
+from nadtools.checks import check_seed, positive_int
+from nadtools.device import generator, stream, unaffected_by_context
 from nadtools.image_files import ARCHIVE_SUFFIXES, Arrays, read_archive, read_folder
 
 __all__ = ["CIFAR10_CLASSES", "NAMES", "Images", "binary", "crop_and_mirror", "load_images"]
@@ -76,6 +76,20 @@ class Images:
     mean: Tensor
     std: Tensor
 
+    def __post_init__(self) -> None:
+        checks.instance("source", self.source, str, "a text")
+        checks.instance("class_names", self.class_names, (tuple, list), "a tuple of texts")
+        if not self.class_names or not all(isinstance(name, str) for name in self.class_names):
+            raise TypeError(f"got class_names={self.class_names!r}; expected at least one text")
+        for split in ("train", "test"):
+            x = checks.images(f"x_{split}", getattr(self, f"x_{split}"))
+            checks.labels(f"y_{split}", getattr(self, f"y_{split}"), len(x), self.num_classes)
+            if x.shape[1:] != self.x_train.shape[1:]:
+                raise ValueError(f"got x_test of shape {tuple(x.shape)}; expected {self.image_shape}, as in x_train")
+        for name in ("mean", "std"):
+            if checks.tensor(name, getattr(self, name)).shape != self.x_train.shape[1:2]:
+                raise ValueError(f"got {name} of shape {tuple(getattr(self, name).shape)}; expected (channels,)")
+
     @property
     def num_classes(self) -> int:
         """How many classes there are."""
@@ -107,10 +121,8 @@ class Images:
         TypeError, ValueError
             If x is not floating point or has another number of channels.
         """
-        if not isinstance(x, Tensor) or not x.is_floating_point():
-            kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
-            raise TypeError(f"got x of type {kind}; expected floating-point images in [0, 1]: x.float() / 255 converts")
-        if x.ndim != 4 or x.shape[1] != len(self.mean):
+        x = checks.images("x", x)
+        if x.shape[1] != len(self.mean):
             raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, {len(self.mean)}, height, width)")
         mean, std = (
             values.to(x.device, x.dtype).view(-1, 1, 1) for values in (self.mean, self.std.where(self.std > 0, 1))
@@ -187,7 +199,13 @@ def load_images(
     ValueError, TypeError
         If an argument is not usable, a file is damaged, or its images are not what is described above.
     """
+    checks.flags(download=download, progress=progress)
+    for name, path in (("source", source), ("data_dir", data_dir)):
+        if path is not None:
+            checks.file_path(name, path)
     size = positive_int("size", size)
+    if channels is not None:
+        channels = positive_int("channels", channels)
     if channels not in (None, 1, 3):
         raise ValueError(f"got channels={channels!r}; expected 1 (grey), 3 (colour) or None (as they are)")
     for name, count in (("per_class", per_class), ("test_per_class", test_per_class)):
@@ -251,13 +269,11 @@ def binary(y: Tensor, positive_classes: Iterable[int]) -> Tensor:
     TypeError, ValueError
         If y does not hold integers, or no class is named.
     """
-    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-        kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
-        raise TypeError(f"got y of type {kind}; expected a tensor of integer labels")
-    classes = [operator.index(label) for label in positive_classes]
-    if not classes or min(classes) < 0:
-        raise ValueError(f"got positive_classes={classes}; expected one or more labels from 0, for instance range(5)")
-    return torch.isin(y, torch.tensor(classes, device=y.device, dtype=y.dtype)).to(torch.int64)
+    y = checks.labels("y", y)
+    classes = checks.integers("positive_classes", positive_classes, expected="labels from 0, for instance range(5)")
+    if not classes:
+        raise ValueError("got positive_classes=[]; expected one or more labels from 0, for instance range(5)")
+    return torch.isin(y, torch.tensor(classes, device=y.device)).to(torch.int64)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -291,10 +307,11 @@ def crop_and_mirror(x: Tensor, generator: torch.Generator, padding: int = 4) -> 
     ValueError
         If x does not have four dimensions, or the padding is negative.
     """
-    if x.ndim != 4:
-        raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, channels, height, width)")
-    if padding < 0:
-        raise ValueError(f"got padding={padding}; expected 0 or a positive int")
+    if not isinstance(x, Tensor) or x.ndim != 4:
+        kind = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"type {type(x).__name__}"
+        raise ValueError(f"got x of {kind}; expected a tensor of shape (n, channels, height, width)")
+    checks.instance("generator", generator, torch.Generator, "a torch.Generator")
+    padding = checks.integer("padding", padding, 0, 8 * max(x.shape[2:]), "0 or a positive int")
     number, _, height, width = x.shape
     options: dict[str, Any] = {"device": x.device, "generator": generator}
     top, left = torch.randint(2 * padding + 1, (2, number, 1, 1), **options)

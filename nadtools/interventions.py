@@ -6,14 +6,14 @@ Source: *Neural Anisotropy Directions*, section 4.2; the code of the carriers is
 
 from __future__ import annotations
 
-import math
-import operator
 from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
-from nadtools.device import full_precision, positive_int, unaffected_by_context
+from nadtools import checks
+from nadtools.checks import positive_int
+from nadtools.device import full_precision, unaffected_by_context
 from nadtools.nads import NADs
 
 __all__ = ["decode", "flip", "poison"]
@@ -21,6 +21,7 @@ __all__ = ["decode", "flip", "poison"]
 Replace = Literal["own", "all"]
 
 _BATCH = 1024
+_DTYPES = (torch.float32, torch.float64)
 
 
 @unaffected_by_context()
@@ -75,10 +76,12 @@ def poison(
         If the images are not floating point (``x.float() / 255`` converts uint8) or not finite, the labels lie outside
         the classes, the NADs have another shape than the images, or there are too few of them for the classes.
     """
-    if replace not in get_args(Replace):
-        raise ValueError(f"got replace={replace!r}; expected {' or '.join(map(repr, get_args(Replace)))}")
-    _check_images(x)
-    y, num_classes = _check_labels(x, y, num_classes)
+    checks.choice("replace", replace, get_args(Replace))
+    x = checks.images("x", x, _DTYPES)
+    y = checks.labels(
+        "y", y, len(x), checks.LARGEST if num_classes is None else positive_int("num_classes", num_classes)
+    )
+    y, num_classes = y.to(x.device), int(y.max()) + 1 if num_classes is None else num_classes
     code = _code(x, nads, index, epsilon, num_classes)
     result = torch.empty_like(x, memory_format=torch.contiguous_format)
     for target, images, labels in zip(result.split(_BATCH), x.split(_BATCH), y.split(_BATCH), strict=True):
@@ -121,14 +124,14 @@ def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_class
     TypeError, ValueError
         As :func:`poison`.
     """
-    _check_images(x)
+    x = checks.images("x", x, _DTYPES)
     code = _code(x, nads, index, epsilon, positive_int("num_classes", num_classes))
     result = torch.empty(len(x), dtype=torch.int64, device=x.device)
     for target, images in zip(result.split(_BATCH), x.split(_BATCH), strict=True):
         pixels = images.to(torch.float64).reshape(len(images), code.num_channels, -1)
         coefficients = (pixels @ code.vectors.T)[:, code.channel, code.vector]
         deviation, label = (coefficients - code.value).abs().min(1)
-        tolerance = 64 * torch.finfo(x.dtype).eps * pixels.abs().amax((1, 2)).clamp(min=epsilon)
+        tolerance = 64 * torch.finfo(x.dtype).eps * pixels.abs().amax((1, 2)).clamp(min=float(epsilon))
         target.copy_(label.where(deviation <= tolerance, -1))
     return result
 
@@ -162,11 +165,11 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
         If the images are not floating point or not finite, the NADs have another shape or are not a complete
         orthonormal basis, or the order is not a permutation.
     """
-    _check_images(x)
+    x = checks.images("x", x, _DTYPES)
     vectors = _check_vectors(x, nads)
     dimension = vectors[0].numel()
     if len(vectors) != dimension:
-        raise ValueError(f"got {len(vectors)} vectors of {dimension} entries; expected a complete basis, {dimension}")
+        raise ValueError(f"got nads of {len(vectors)} vectors of {dimension} entries; expected a basis, {dimension}")
     order = torch.arange(dimension - 1, -1, -1) if order is None else _check_permutation(order, dimension)
     rows = vectors.flatten(1).to(x.device, torch.float64)
     _check_orthonormal(rows)
@@ -197,13 +200,8 @@ class _Code(NamedTuple):
 
 def _code(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classes: int) -> _Code:
     vectors = _check_vectors(x, nads)
-    epsilon = float(epsilon)
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"got epsilon={epsilon}; expected a positive number")
-    try:
-        index = operator.index(index)
-    except TypeError:
-        raise TypeError(f"got index={index!r} of type {type(index).__name__}; expected an int from 0") from None
+    epsilon = checks.positive_number("epsilon", epsilon)
+    index = checks.integer("index", index, expected="an int from 0")
     channels = x.shape[1] if vectors.ndim == 3 else 1
     needed = -(-num_classes // (2 * channels))
     if index < 0 or index + needed > len(vectors):
@@ -239,27 +237,18 @@ def _orthonormal(rows: Tensor) -> Tensor:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _check_images(x: Tensor) -> None:
-    if not isinstance(x, Tensor) or x.dtype not in (torch.float32, torch.float64):
-        kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
-        raise TypeError(f"got images of type {kind}; expected float32 or float64: x.float() / 255 converts uint8")
-    if x.ndim != 4 or len(x) < 1:
-        raise ValueError(f"got images of shape {tuple(x.shape)}; expected (n, channels, height, width), n >= 1")
-    # The extremes are NaN or infinite if any pixel is; nothing of the size of the images is held beside them.
-    if not all(math.isfinite(float(extreme)) for extreme in torch.aminmax(x)):
-        raise ValueError("got NaN or infinite pixels; expected finite numbers")
-
-
 def _check_vectors(x: Tensor, nads: NADs | Tensor) -> Tensor:
     """Compare images and NADs, and return the vectors."""
-    vectors = nads.vectors if isinstance(nads, NADs) else nads
-    if not isinstance(vectors, Tensor) or not vectors.is_floating_point():
-        kind = vectors.dtype if isinstance(vectors, Tensor) else type(vectors).__name__
-        raise TypeError(f"got nads of type {kind}; expected NADs or a floating-point tensor of orthonormal vectors")
-    if tuple(vectors.shape[1:]) not in (tuple(x.shape[1:]), tuple(x.shape[2:])):
+    given = nads.vectors if isinstance(nads, NADs) else nads
+    vectors = checks.tensor("nads", given, expected="NADs or a floating-point tensor of orthonormal vectors")
+    if (
+        not len(vectors.shape)
+        or not len(vectors)
+        or tuple(vectors.shape[1:]) not in (tuple(x.shape[1:]), tuple(x.shape[2:]))
+    ):
         raise ValueError(
-            f"got NADs of shape {tuple(vectors.shape[1:])} for images of shape {tuple(x.shape[1:])}; expected "
-            f"{tuple(x.shape[2:])} or {tuple(x.shape[1:])}"
+            f"got nads of shape {tuple(vectors.shape)} for images of shape {tuple(x.shape[1:])}; expected "
+            f"(m, {', '.join(map(str, x.shape[2:]))}) or (m, {', '.join(map(str, x.shape[1:]))})"
         )
     return vectors
 
@@ -268,28 +257,13 @@ def _check_orthonormal(rows: Tensor) -> None:
     deviation = float((rows @ rows.T - torch.eye(len(rows), dtype=rows.dtype, device=rows.device)).abs().max())
     if not deviation < 1e-4:  # false for NaN, too
         raise ValueError(
-            f"got vectors that miss orthonormality by {deviation:.2g}; expected at most 1e-4: NADs.from_vectors "
-            "makes vectors orthonormal"
+            f"got nads that miss orthonormality by {deviation:.2g}; expected at most 1e-4: NADs.from_vectors makes "
+            "vectors orthonormal"
         )
 
 
-def _check_labels(x: Tensor, y: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
-    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-        kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
-        raise TypeError(f"got labels of type {kind}; expected a tensor of integers")
-    if y.shape != (len(x),):
-        raise ValueError(f"got {len(x)} images and labels of shape {tuple(y.shape)}; expected ({len(x)},)")
-    low, high = (int(extreme) for extreme in torch.aminmax(y))
-    num_classes = high + 1 if num_classes is None else positive_int("num_classes", num_classes)
-    if low < 0 or high >= num_classes:
-        raise ValueError(f"got labels from {low} to {high}; expected 0 to {num_classes - 1} for {num_classes} classes")
-    return y.to(x.device, torch.int64), num_classes
-
-
 def _check_permutation(order: Tensor, dimension: int) -> Tensor:
-    if not isinstance(order, Tensor) or order.is_floating_point() or order.is_complex() or order.dtype == torch.bool:
-        kind = order.dtype if isinstance(order, Tensor) else type(order).__name__
-        raise TypeError(f"got order of type {kind}; expected a tensor of integers, as torch.randperm makes")
+    order = checks.tensor("order", order, checks.INTEGERS, "a tensor of integers, as torch.randperm makes")
     if order.shape != (dimension,) or not torch.equal(order.cpu().long().sort().values, torch.arange(dimension)):
-        raise ValueError(f"got an order of shape {tuple(order.shape)}; expected each of 0 to {dimension - 1} once")
+        raise ValueError(f"got order of shape {tuple(order.shape)}; expected each of 0 to {dimension - 1} once")
     return order.to(torch.int64)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from nadtools import checks
 from nadtools.symmetries import Sector, SymmetryGroup, sectors
 
 __all__ = [
@@ -50,8 +51,9 @@ def secants(function: Function, point: Tensor, scale: float = 100.0, batch_size:
     Tensor
         Shape (channels * h * w, k).
     """
-    dimension = point.numel()
-    pixels_per_batch = max(1, batch_size // 2)
+    checks.function("function", function, "a function of images", 1)
+    point, scale = _check_point(point), checks.positive_number("scale", scale)
+    dimension, pixels_per_batch = point.numel(), max(1, checks.positive_int("batch_size", batch_size) // 2)
     differences = []
     with torch.no_grad():
         for start in range(0, dimension, pixels_per_batch):
@@ -76,13 +78,20 @@ def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: i
     Tensor
         Shape (channels * h * w, k).
     """
-    columns = []
-    for start in range(0, num_outputs, batch_size):
+    checks.function("function", function, "a function of images", 1)
+    point, columns = _check_point(point), []
+    num_outputs = checks.positive_int("num_outputs", num_outputs)
+    for start in range(0, num_outputs, checks.positive_int("batch_size", batch_size)):
         outputs = torch.arange(start, min(start + batch_size, num_outputs), device=point.device)
         x = point.unsqueeze(0).repeat(len(outputs), *[1] * point.ndim).requires_grad_(True)
         with torch.enable_grad():
             # A copy, so that a network may work in place on its input.
-            value = function(x.clone())[torch.arange(len(outputs), device=point.device), outputs].sum()
+            values = function(x.clone())
+            if values.ndim != 2 or values.shape[1] < num_outputs:
+                raise ValueError(
+                    f"the function returned {tuple(values.shape)}; expected (n, k), k >= num_outputs={num_outputs}"
+                )
+            value = values[torch.arange(len(outputs), device=point.device), outputs].sum()
             if value.requires_grad:
                 (gradient,) = torch.autograd.grad(value, x, allow_unused=True)
             else:
@@ -117,7 +126,11 @@ def mixed_derivatives(
     Tensor
         Shape (channels * h * w, num_probes): the r, scaled such that R @ R.T is the mean of r r^T.
     """
-    x = point.unsqueeze(0).clone().requires_grad_(True)
+    checks.function("function", function, "a function of images", 1)
+    checks.instance("parameters", parameters, Sequence, "a sequence of tensors")
+    checks.instance("generator", generator, torch.Generator, "a torch.Generator")
+    num_probes = checks.positive_int("num_probes", num_probes)
+    x = _check_point(point).unsqueeze(0).clone().requires_grad_(True)
     with torch.enable_grad():
         output = function(x.clone()).sum()
         by_parameter = torch.autograd.grad(output, list(parameters), create_graph=True, allow_unused=True)
@@ -128,6 +141,13 @@ def mixed_derivatives(
             (column,) = torch.autograd.grad(used, x, probes, retain_graph=True, allow_unused=True) if used else (None,)
             columns.append(torch.zeros_like(x) if column is None else column)
     return torch.cat(columns).flatten(1).T / num_probes**0.5
+
+
+def _check_point(point: Tensor) -> Tensor:
+    point = checks.tensor("point", point)
+    if point.ndim != 3 or not point.numel():
+        raise ValueError(f"got point of shape {tuple(point.shape)}; expected (channels, h, w)")
+    return point
 
 
 def marchenko_pastur_band(dimension: int, num_samples: int, variance: float = 1.0) -> tuple[float, float]:
@@ -153,11 +173,12 @@ def marchenko_pastur_band(dimension: int, num_samples: int, variance: float = 1.
     ValueError
         If the numbers are not positive or there are fewer samples than dimensions.
     """
-    if not (0 < dimension <= num_samples and variance > 0):
-        raise ValueError(
-            f"got dimension={dimension}, num_samples={num_samples}, variance={variance}; "
-            "expected positive numbers and at least as many samples as dimensions"
-        )
+    dimension, num_samples = (
+        checks.positive_int(name, count) for name, count in (("dimension", dimension), ("num_samples", num_samples))
+    )
+    variance = checks.positive_number("variance", variance)
+    if dimension > num_samples:
+        raise ValueError(f"got num_samples={num_samples}; expected at least as many as dimension={dimension}")
     ratio = math.sqrt(dimension / num_samples)
     return variance * (1 - ratio) ** 2, variance * (1 + ratio) ** 2
 

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nadtools import storage
-from nadtools.device import positive_int
+from nadtools import checks, storage
 from nadtools.directions import as_direction
 from nadtools.moments import fix_signs
 
 __all__ = ["NADs", "captured_energy", "subspace_overlap"]
 
 _KIND = "NADs"
+_ORTHONORMAL = 1e-2  # how far products of vectors may be from 0 and 1: half precision stays well below
 _SERIES = ("eigenvalues", "eigenvalue_stderr", "split_half_overlap")
 
 
@@ -55,15 +55,22 @@ class NADs:
     metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        count, dimension = len(self.vectors), self.vectors[0].numel()
-        if self.vectors.ndim not in (3, 4) or count != dimension:
+        vectors = checks.tensor("vectors", self.vectors)
+        count = len(vectors) if vectors.ndim else 0
+        if vectors.ndim not in (3, 4) or not count or vectors.numel() != count**2:
             raise ValueError(
-                f"got vectors of shape {tuple(self.vectors.shape)}; expected a complete basis, (D, h, w) or "
+                f"got vectors of shape {tuple(vectors.shape)}; expected a complete basis, (D, h, w) or "
                 "(D, channels, h, w) with D entries in each; NADs.from_vectors completes a basis"
             )
+        object.__setattr__(self, "vectors", vectors)
         for name in _SERIES:
-            if getattr(self, name).shape != (count,):
-                raise ValueError(f"got {name} of shape {tuple(getattr(self, name).shape)}; expected ({count},)")
+            series = checks.tensor(name, getattr(self, name), finite=name == "eigenvalues")
+            if series.shape != (count,):
+                raise ValueError(f"got {name} of shape {tuple(series.shape)}; expected ({count},)")
+            object.__setattr__(self, name, series)
+        if bool((self.eigenvalues < 0).any()) or bool((self.eigenvalues.diff() > 0).any()):
+            raise ValueError("got eigenvalues that are negative or ascend; expected the largest first")
+        checks.instance("metadata", self.metadata, dict, "a dict")
 
     @classmethod
     def from_vectors(cls, vectors: Tensor, eigenvalues: Tensor, **metadata: Any) -> NADs:
@@ -84,16 +91,12 @@ class NADs:
         ValueError
             If the vectors are not close to orthonormal (1e-2) or the eigenvalues do not fit or do not descend.
         """
-        count, dimension = len(vectors), vectors[0].numel()
-        rows = vectors.reshape(count, -1).to(torch.float64)
-        if not 1 <= count <= dimension or not bool(torch.isfinite(rows).all()):
-            raise ValueError(
-                f"got {count} vectors of {dimension} entries; expected between 1 and {dimension} finite ones"
-            )
-        deviation = float((rows @ rows.T - torch.eye(count, dtype=torch.float64)).abs().max())
-        if deviation > 1e-2:
-            raise ValueError(f"got vectors that miss orthonormality by {deviation:.2g}; expected at most 0.01")
-        values = torch.as_tensor(eigenvalues).to(torch.float64)
+        vectors = checks.tensor("vectors", vectors)
+        count, dimension = len(vectors) if vectors.ndim else 0, math.prod(vectors.shape[1:])
+        if vectors.ndim not in (3, 4) or not 1 <= count <= dimension:
+            raise ValueError(f"got vectors of shape {tuple(vectors.shape)}; expected (n, h, w), n from 1 to D = h * w")
+        rows = _rows("vectors", vectors, count)
+        values = checks.as_real("eigenvalues", eigenvalues)
         if values.shape != (count,) or bool((values[1:] > values[:-1]).any()) or float(values[-1]) < 0:
             raise ValueError(
                 f"got eigenvalues of shape {tuple(values.shape)}; expected ({count},), descending, none negative"
@@ -125,7 +128,7 @@ class NADs:
         TypeError, ValueError
             If v is not a direction of this image shape.
         """
-        return float(self.alignments(v.unsqueeze(0) if isinstance(v, Tensor) else v)[0])
+        return float(self._alignments([as_direction(v, self.image_shape)])[0])
 
     def alignments(self, directions: Tensor) -> Tensor:
         """:meth:`alignment` of many directions at once.
@@ -140,7 +143,16 @@ class NADs:
         Tensor
             Shape (n,), float64.
         """
-        unit = torch.stack([as_direction(v, self.image_shape) for v in directions]).to("cpu", torch.float64)
+        if (
+            not isinstance(directions, Tensor | list | tuple)
+            or not getattr(directions, "ndim", 1)
+            or not len(directions)
+        ):
+            raise TypeError(f"got directions of type {type(directions).__name__}; expected a tensor of at least one")
+        return self._alignments([as_direction(v, self.image_shape, "directions") for v in directions])
+
+    def _alignments(self, directions: list[Tensor]) -> Tensor:
+        unit = torch.stack(directions).to("cpu", torch.float64)
         return (unit.flatten(1) @ self.vectors.flatten(1).to(torch.float64).T).square() @ self.eigenvalues
 
     def save(self, path: str | os.PathLike[str], *, half_precision: bool = False) -> Path:
@@ -154,6 +166,9 @@ class NADs:
             Store the vectors as float16: half the size, each entry off by up to 5e-4 of itself. They are made
             orthonormal again when they are read.
         """
+        checks.flags(half_precision=half_precision)
+        if checks.file_path("path", path).suffix != ".npz":
+            raise ValueError(f"got path={str(path)!r}; expected one that ends in '.npz'")
         vectors = self.vectors.numpy().astype(np.float16 if half_precision else np.float32)
         arrays = {"vectors": vectors, **{name: getattr(self, name).numpy() for name in _SERIES}}
         return storage.write_arrays(path, arrays, {**self.metadata, "kind": _KIND})
@@ -167,6 +182,8 @@ class NADs:
         FileNotFoundError, ValueError
             If there is no such file, it is damaged, or holds something else.
         """
+        if not checks.file_path("path", path).is_file():
+            raise FileNotFoundError(f"got path={str(path)!r}; there is no such file")
         arrays, metadata = storage.read_arrays(path)
         if metadata.pop("kind", None) != _KIND:
             raise ValueError(f"{path} does not hold NADs; it holds {sorted(arrays)}")
@@ -203,11 +220,22 @@ def subspace_overlap(a: Tensor, b: Tensor, k: int) -> float:
     ValueError
         If the shapes differ or there are fewer than k vectors.
     """
-    k = positive_int("k", k)
-    if a.shape[1:] != b.shape[1:] or min(len(a), len(b)) < k:
-        raise ValueError(f"got vectors of shapes {tuple(a.shape)} and {tuple(b.shape)}; expected at least {k} alike")
-    first, second = (vectors[:k].flatten(1).to(torch.float64) for vectors in (a, b))
+    first = _rows("a", a, k)
+    second = _rows("b", b, k, tuple(a.shape[1:]))
     return float((first @ second.T).square().sum()) / k
+
+
+def _rows(name: str, vectors: Tensor, k: int, shape: tuple[int, ...] | None = None) -> Tensor:
+    """The first k vectors as rows, float64; they must be orthonormal."""
+    k, vectors = checks.positive_int("k", k), checks.tensor(name, vectors)
+    if vectors.ndim < 2 or len(vectors) < k or (shape and tuple(vectors.shape[1:]) != shape):
+        of = f" of shape {shape}" if shape else ""
+        raise ValueError(f"got {name} of shape {tuple(vectors.shape)} and k={k}; expected at least {k} vectors{of}")
+    rows = vectors[:k].flatten(1).to("cpu", torch.float64)
+    deviation = float((rows @ rows.T - torch.eye(k, dtype=torch.float64)).abs().max())
+    if deviation > _ORTHONORMAL:
+        raise ValueError(f"got {name} with vectors that miss orthonormality by {deviation:.2g}; expected at most 0.01")
+    return rows
 
 
 def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
@@ -223,10 +251,9 @@ def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
         Whose covariance and eigenvalues are meant.
     k : int
     """
-    k = positive_int("k", k)
-    if tuple(vectors.shape[1:]) != reference.image_shape or len(vectors) < k:
-        raise ValueError(
-            f"got vectors of shape {tuple(vectors.shape)}; expected at least {k} of {reference.image_shape}"
-        )
-    coordinates = vectors[:k].flatten(1).to(torch.float64) @ reference.vectors.flatten(1).to(torch.float64).T
+    checks.instance("reference", reference, NADs, "NADs: a tensor of vectors has no eigenvalues")
+    if not float(reference.eigenvalues[0]):
+        raise ValueError("got a reference whose eigenvalues are zero; expected at least one that is not")
+    rows = _rows("vectors", vectors, k, reference.image_shape)
+    coordinates = rows @ reference.vectors.flatten(1).to(torch.float64).T
     return float((coordinates.square() @ reference.eigenvalues).sum() / reference.eigenvalues[:k].sum())

@@ -40,7 +40,9 @@ from numpy.typing import NDArray
 from scipy import special
 from torch import Tensor
 
-from nadtools.deep_linear import ArrayLike, as_real, broadcast, check_index, check_scale, check_stride
+from nadtools import checks
+from nadtools.checks import as_real
+from nadtools.deep_linear import ArrayLike, broadcast, check_stride
 from nadtools.deep_linear import DeepLinearModel as DeepLinearModel
 from nadtools.deep_linear import WeightLaw as WeightLaw
 from nadtools.deep_linear import curvature_ratio as curvature_ratio
@@ -53,7 +55,6 @@ from nadtools.deep_linear import mixed_second_moment as mixed_second_moment
 from nadtools.deep_linear import steps_to_loss as steps_to_loss
 from nadtools.deep_linear import train_deep_linear as train_deep_linear
 from nadtools.device import generator, stream
-from nadtools.directions import check_shape
 
 __all__ = [
     "PrefilterName",
@@ -287,10 +288,8 @@ def monte_carlo_accuracy(
     direction, matrix = _check_problem(v, pooling_matrix)
     if direction.ndim != 1:
         raise ValueError(f"got v of shape {direction.shape}; expected one direction, ({matrix.shape[1]},)")
-    epsilon, sigma = check_scale("epsilon", epsilon), check_scale("sigma", sigma)
-    num_samples = check_index("num_samples", num_samples)
-    if num_samples < 1:
-        raise ValueError(f"got num_samples={num_samples}; expected at least 1")
+    epsilon, sigma = (checks.nonnegative_number(*scale) for scale in (("epsilon", epsilon), ("sigma", sigma)))
+    num_samples = checks.positive_int("num_samples", num_samples)
     source = generator(torch.device("cpu"), stream(seed, "monte carlo"))
     signal, _ = _projections(direction, matrix)
     rule = torch.from_numpy(np.linalg.pinv(matrix).T @ direction * (signal > 0))
@@ -343,24 +342,17 @@ def theorem1_accuracy(
     TypeError, ValueError
         If the response is no vector, the stride does not divide its length, or a frequency is out of range.
     """
-    response = np.asarray(
-        torch.as_tensor(prefilter_response).detach().cpu()
-        if isinstance(prefilter_response, Tensor)
-        else prefilter_response
+    kinds = (*checks.FLOATING, *checks.INTEGERS, *checks.COMPLEX)
+    response = (
+        checks.as_numbers("prefilter_response", prefilter_response, kinds, "numbers").to(torch.complex128).numpy()
     )
-    if response.dtype.kind not in "biufc":
-        raise TypeError(f"got prefilter_response of type {type(prefilter_response).__name__}; expected numbers")
-    if response.ndim != 1 or not len(response) or not np.isfinite(response).all():
-        raise ValueError(
-            f"got prefilter_response of shape {response.shape}; expected (D,) finite numbers, one for each frequency"
-        )
-    stride = check_stride(stride, len(response))
-    frequencies = np.asarray(frequency.cpu() if isinstance(frequency, Tensor) else frequency)
-    if frequencies.dtype.kind not in "iu":
-        raise TypeError(f"got frequency={frequency!r}; expected an int, or an array of ints")
-    if frequencies.size and not 0 <= frequencies.min() <= frequencies.max() < len(response):
+    if response.ndim != 1 or not len(response) or np.abs(response).max() > checks.LARGE:
+        raise ValueError(f"got prefilter_response of shape {response.shape}; expected (D,), one for each frequency")
+    stride = check_stride(stride, len(response), "prefilter_response")
+    frequencies = checks.as_numbers("frequency", frequency, checks.INTEGERS, "an int, or several").numpy()
+    if not frequencies.size or not 0 <= frequencies.min() <= frequencies.max() < len(response):
         raise ValueError(f"got frequency={frequency!r}; expected indices between 0 and D - 1 = {len(response) - 1}")
-    blocks = np.abs(response.astype(np.complex128)).reshape(stride, -1)
+    blocks = np.abs(response).reshape(stride, -1)
     aliases = np.sqrt(_sum_without_own(blocks**2)).reshape(-1)[frequencies]
     gain = np.sqrt(stride / 2) * blocks.reshape(-1)[frequencies]
     return torch.as_tensor(special.ndtr(_signal_to_noise(gain, aliases, epsilon, sigma)))
@@ -473,10 +465,9 @@ def _fourier_angles(
     prefilter: Prefilter, strides: tuple[int, ...], sizes: tuple[int, ...], phase: float
 ) -> tuple[Array, Array]:
     """Signal and noise in the bin of every frequency, up to a common factor; both of the shape of the signal."""
-    if not math.isfinite(phase):
-        raise ValueError(f"got phase={phase}; expected a finite number of radians")
+    phase = checks.number("phase", phase)
     response = _response(prefilter, sizes, strides).reshape(-1)
-    signal, noise = _fourier_projections(response, sizes, strides, float(phase))
+    signal, noise = _fourier_projections(response, sizes, strides, phase)
     return signal.reshape(sizes), noise.reshape(sizes)
 
 
@@ -566,10 +557,8 @@ def _taps(prefilter: Prefilter, size: int, stride: int) -> Array:
     taps = np.zeros(size)
     if not isinstance(prefilter, str):
         given = as_real("prefilter", prefilter).numpy()
-        if given.ndim != 1 or not len(given):
+        if given.ndim != 1 or not len(given) or np.abs(given).max() > checks.LARGE:
             raise ValueError(f"got a prefilter of shape {given.shape}; expected its taps, a vector of real numbers")
-        if not np.isfinite(given).all():
-            raise ValueError("got a prefilter with NaN or infinite entries; expected finite numbers")
         if len(given) > size:
             raise ValueError(f"got a prefilter of {len(given)} taps for a signal of {size} samples; expected at most D")
         taps[: len(given)] = given
@@ -592,17 +581,15 @@ def _taps(prefilter: Prefilter, size: int, stride: int) -> Array:
 
 
 def _check_name(prefilter: str) -> None:
-    if prefilter not in get_args(PrefilterName):
-        names = ", ".join(map(repr, get_args(PrefilterName)))
-        raise ValueError(f"got prefilter={prefilter!r}; expected one of {names}, or an array of taps")
+    checks.choice("prefilter", prefilter, get_args(PrefilterName))
 
 
 def _check_geometry(size: Size, stride: Stride) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    sizes = check_shape(size if isinstance(size, tuple | list | torch.Size) else (size,), (1, 2))
+    sizes = checks.check_shape("size", size if isinstance(size, tuple | list) else (size,), (1, 2))
     strides: tuple[Any, ...] = tuple(stride) if isinstance(stride, tuple | list) else (stride,) * len(sizes)
     if len(strides) != len(sizes):
         raise ValueError(f"got stride={stride!r} for size={size!r}; expected one int, or one for each axis")
-    return sizes, tuple(check_stride(s, d) for s, d in zip(strides, sizes, strict=True))
+    return sizes, tuple(check_stride(s, d, "size") for s, d in zip(strides, sizes, strict=True))
 
 
 def _check_problem(v: ArrayLike, pooling_matrix: ArrayLike) -> tuple[Array, Array]:
@@ -614,8 +601,6 @@ def _check_problem(v: ArrayLike, pooling_matrix: ArrayLike) -> tuple[Array, Arra
             f"got v of shape {direction.shape} for a pooling_matrix of shape {matrix.shape}; "
             f"expected ({matrix.shape[1]},), or a batch (..., {matrix.shape[1]})"
         )
-    if not (np.isfinite(direction).all() and np.isfinite(matrix).all()):
-        raise ValueError("got v or pooling_matrix with NaN or infinite entries; expected finite numbers")
     largest = np.abs(direction).max(axis=-1, keepdims=True, initial=0)
     if (largest == 0).any():
         raise ValueError("got v = 0, which has no direction; expected a non-zero vector")

@@ -19,15 +19,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from nadtools.device import (
-    check_seed,
-    derive_seed,
-    isolated_random_state,
-    one_thread,
-    positive_int,
-    resolve_device,
-    unaffected_by_context,
-)
+from nadtools import checks
+from nadtools.checks import positive_int
+from nadtools.device import derive_seed, isolated_random_state, one_thread, resolve_device, unaffected_by_context
 from nadtools.distributions import LinearlySeparable
 from nadtools.ensembles import can_train_together, train_together
 from nadtools.networks import Architecture, check_independent_images, fingerprint, network_source
@@ -178,18 +172,23 @@ def sweep(
     OSError
         If the journal cannot be written, for instance because the disk is full. What is finished is kept.
     """
-    config = config or TrainConfig()
+    config = TrainConfig() if config is None else config
+    checks.instance("config", config, TrainConfig, "a TrainConfig")
+    checks.flags(progress=progress, **({} if autocast is None else {"autocast": autocast}))
+    num_jobs = checks.number_of_jobs(num_jobs)
+    if journal is not None:
+        journal = checks.file_path("journal", journal)
     if config.seed != 0:
         raise ValueError(f"got a config with seed={config.seed}; expected 0: the argument seeds takes its place")
     resolved = resolve_device(device)
     if autocast and resolved.type != "cuda":
         raise ValueError(f"got autocast=True on {str(resolved)!r}; expected a CUDA device, or autocast=False or None")
-    if loss_level is not None and not (math.isfinite(loss_level) and loss_level > 0):
-        raise ValueError(f"got loss_level={loss_level!r}; expected a positive number, or None")
+    if loss_level is not None:
+        loss_level = checks.positive_number("loss_level", loss_level)
     num_train, num_test = positive_int("num_train", num_train), positive_int("num_test", num_test)
     checked_seeds = _check_seeds(seeds)
     problems, of_directions = _problems(directions, epsilon, sigma)
-    image_shape, views = _check_problems(problems, views or {}, resolved)
+    image_shape, views = _check_problems(problems, {} if views is None else views, resolved)
     source = network_source(architecture, image_shape, build_options, chosen={}, caller="sweep")
     plan = _Plan(source, config, num_train, num_test, loss_level, views, autocast, resolved)
     first, at_once = _check_architecture(plan, next(iter(problems.values())), networks_at_once)
@@ -293,9 +292,9 @@ def _has_batch_norm(network: nn.Module) -> bool:
 
 
 def _check_seeds(seeds: Any) -> list[int]:
-    if not isinstance(seeds, Iterable) or isinstance(seeds, str):
+    if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes) or getattr(seeds, "ndim", 1) != 1:
         raise TypeError(f"got seeds={seeds!r}; expected a sequence of ints, for instance range(3)")
-    checked = [check_seed(seed) for seed in seeds]
+    checked = [checks.check_seed(seed, "seeds") for seed in seeds]
     if not checked or len(set(checked)) < len(checked):
         raise ValueError(f"got seeds={checked}; expected at least one, and each only once")
     return checked
@@ -312,7 +311,7 @@ def _problems(directions: Any, epsilon: float, sigma: float) -> tuple[dict[Any, 
         directions = list(directions)
     if isinstance(directions, Mapping):
         items = dict(directions)
-    elif isinstance(directions, Sequence) and not isinstance(directions, str):
+    elif isinstance(directions, Sequence) and not isinstance(directions, str | bytes):
         items = dict(enumerate(directions))
     else:
         raise TypeError(
@@ -322,17 +321,22 @@ def _problems(directions: Any, epsilon: float, sigma: float) -> tuple[dict[Any, 
     if not items:
         raise ValueError("got no directions; expected at least one")
     of_directions = any(isinstance(value, Tensor) for value in items.values())
+    epsilon = checks.positive_number("epsilon", epsilon)
+    sigma = checks.nonnegative_number("sigma", sigma)
     if not of_directions and (epsilon, sigma) != (1.0, 3.0):
         raise ValueError(f"got epsilon={epsilon} and sigma={sigma} for problems, which have their own; leave them out")
     problems: dict[Any, Problem] = {}
     for label, value in items.items():
         if isinstance(value, Tensor):
-            problems[label] = LinearlySeparable(value, epsilon, sigma)
+            try:
+                problems[label] = LinearlySeparable(value, epsilon, sigma)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"directions[{label!r}]: {error}") from None
         elif isinstance(value, Problem):
             problems[label] = value
         else:
             raise TypeError(
-                f"got {type(value).__name__} for the direction {label!r}; expected a tensor, or an object that samples"
+                f"got directions[{label!r}] of type {type(value).__name__}; expected a tensor, or what samples"
             )
     return problems, of_directions
 
@@ -353,13 +357,15 @@ def _check_problems(
     if len(shapes) > 1:
         found = ", ".join(f"{shape} for {label!r}" for shape, label in shapes.items())
         raise ValueError(f"got images of different shapes: {found}; expected one")
+    checks.instance("views", views, Mapping, "a mapping from names to functions of images")
     for name, view in views.items():
-        if not isinstance(name, str) or not callable(view):
-            raise TypeError(f"got the view {name!r} of type {type(view).__name__}; expected a name and a callable")
+        checks.instance("a name in views", name, str, "a text")
+        checks.function(f"views[{name!r}]", view, "a function of images", 1)
         seen = view(x)
         if not isinstance(seen, Tensor) or seen.shape != x.shape or seen.dtype != x.dtype:
             kind = f"{tuple(seen.shape)} {seen.dtype}" if isinstance(seen, Tensor) else type(seen).__name__
             raise ValueError(f"the view {name!r} gave {kind} for {tuple(x.shape)} {x.dtype}; expected the same")
+        checks.tensor(f"images from the view {name!r}", seen)
     channels, height, width = next(iter(shapes))
     return (channels, height, width), dict(views)
 

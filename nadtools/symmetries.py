@@ -19,6 +19,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from nadtools import checks
+
 __all__ = ["Sector", "SymmetryGroup", "apply_symmetry", "check_group", "sectors", "symmetries_of"]
 
 SymmetryGroup = Literal["none", "transpose", "reflections", "square"]
@@ -88,9 +90,7 @@ def check_group(group: str, image_shape: tuple[int, ...]) -> SymmetryGroup:
     ValueError
         If the group is unknown, or transposes images that are not square.
     """
-    if group not in get_args(SymmetryGroup):
-        raise ValueError(f"unknown symmetry group {group!r}; known are {', '.join(map(repr, get_args(SymmetryGroup)))}")
-    known: SymmetryGroup = group  # type: ignore[assignment]
+    known: SymmetryGroup = checks.choice("group", group, get_args(SymmetryGroup))
     if known in ("transpose", "square") and image_shape[-2] != image_shape[-1]:
         raise ValueError(f"the group {group!r} transposes images, and images of shape {image_shape} are not square")
     return known

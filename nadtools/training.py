@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nadtools import checks
 from nadtools.device import (
-    check_seed,
     derive_seed,
     generator,
     isolated_random_state,
@@ -70,27 +70,23 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
-        for name in ("epochs", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"got {name}={value!r}; expected a positive int")
-        if self.schedule not in get_args(Schedule):
-            raise ValueError(
-                f"unknown schedule {self.schedule!r}; known are {', '.join(map(repr, get_args(Schedule)))}"
-            )
-        if not (math.isfinite(self.max_lr) and self.max_lr > 0):
-            raise ValueError(f"got max_lr={self.max_lr!r}; expected a positive number")
-        for name in ("momentum", "weight_decay"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"got {name}={value!r}; expected zero or a positive number")
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise ValueError(f"got clip_norm={self.clip_norm!r}; expected a positive number, or None not to clip")
+        checked = {
+            "seed": checks.check_seed(self.seed),
+            "epochs": checks.positive_int("epochs", self.epochs),
+            "batch_size": checks.positive_int("batch_size", self.batch_size),
+            "schedule": checks.choice("schedule", self.schedule, get_args(Schedule)),
+            "max_lr": checks.positive_number("max_lr", self.max_lr),
+            "momentum": checks.nonnegative_number("momentum", self.momentum),
+            "weight_decay": checks.nonnegative_number("weight_decay", self.weight_decay),
+        }
+        if self.clip_norm is not None:
+            checked["clip_norm"] = checks.positive_number("clip_norm", self.clip_norm)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def learning_rate(self, step: int, num_steps: int) -> float:
         """The learning rate of a step, counted from 0."""
-        progress = step / num_steps
+        progress = checks.integer("step", step, 0) / checks.positive_int("num_steps", num_steps)
         match self.schedule:
             case "linear":
                 return self.max_lr * (1 - progress)
@@ -160,10 +156,7 @@ class TrainResult:
         ValueError
             If the level or the window is not positive.
         """
-        if not (math.isfinite(level) and level > 0):
-            raise ValueError(f"got level={level!r}; expected a positive number")
-        if not isinstance(window, int) or isinstance(window, bool) or window < 1:
-            raise ValueError(f"got window={window!r}; expected a positive int")
+        level, window = checks.positive_number("level", level), checks.positive_int("window", window)
         if len(self.step_losses) < window:
             return None
         reached = self.step_losses.double().unfold(0, window, 1).mean(1) <= level
@@ -221,14 +214,20 @@ def train(
     FloatingPointError
         If the loss is no longer finite: the learning rate is too large.
     """
-    config = config or TrainConfig()
-    if evaluate_every < 0:
-        raise ValueError(f"got evaluate_every={evaluate_every}; expected 0 or a positive int")
-    check_data("train_data", train_data)
+    config = TrainConfig() if config is None else config
+    checks.instance("config", config, TrainConfig, "a TrainConfig")
+    evaluate_every = checks.integer("evaluate_every", evaluate_every, 0, expected="0 or a positive int")
+    checks.flags(autocast=autocast, progress=progress)
+    if augment is not None:
+        checks.function("augment", augment, "a function of images and a random generator", 2)
+    if callback is not None:
+        checks.function("callback", callback, "a function of a row of the history", 1)
+    checks.instance("network", network, nn.Module, "a torch.nn.Module")
+    train_data = check_data("train_data", train_data)
     resolved = train_data[0].device if device is None else resolve_device(device)
     if autocast and resolved.type != "cuda":
         raise ValueError(f"got autocast=True on {str(resolved)!r}; expected a CUDA device, or autocast=False")
-    check_classes(network.to(resolved), train_data, test_data, resolved)
+    test_data = check_classes(network.to(resolved), train_data, test_data, resolved)
     x, y = (tensor.to(resolved) for tensor in train_data)
     if x.is_inference():
         x = x.clone()  # autograd refuses what was made in inference mode
@@ -323,11 +322,10 @@ def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | Non
     device : str, torch.device or None
         None means the device of the images.
     """
-    check_data("data", data)
-    x, y = data
+    checks.instance("network", network, nn.Module, "a torch.nn.Module")
+    x, y = check_data("data", data)
     resolved = x.device if device is None else resolve_device(device)
-    network.to(resolved).eval()
-    check_independent_images(network, x[:3].to(resolved))
+    _check_fit("data", network.to(resolved), x, y, resolved)
     loss = torch.zeros((), dtype=torch.float64, device=resolved)
     correct = torch.zeros((), dtype=torch.int64, device=resolved)
     with torch.inference_mode():
@@ -338,47 +336,49 @@ def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | Non
     return Evaluation(float(loss) / len(x), int(correct) / len(x))
 
 
-def check_data(name: str, data: Any) -> None:
+def check_data(name: str, data: Any) -> Data:
     if not (isinstance(data, tuple | list) and len(data) == 2 and all(isinstance(part, Tensor) for part in data)):
         raise TypeError(f"got {name} of type {type(data).__name__}; expected a pair of tensors (x, y)")
-    x, y = data
-    if not x.is_floating_point():
-        raise TypeError(f"got x of dtype {x.dtype} in {name}; expected floating point: x.float() converts")
-    if y.dtype != torch.int64:
-        raise TypeError(f"got y of dtype {y.dtype} in {name}; expected torch.int64")
-    if len(x) < 1 or y.shape != (len(x),):
-        raise ValueError(f"got x {tuple(x.shape)} and y {tuple(y.shape)} in {name}; expected (n, ...) and (n,), n >= 1")
+    x = checks.tensor(f"x in {name}", data[0], expected="floating point: x.float() converts")
+    checks.tensor(f"y in {name}", data[1], [torch.int64], "a tensor of torch.int64")
+    if x.ndim < 2 or not x.numel() or data[1].shape != x.shape[:1]:
+        got = f"x {tuple(x.shape)} and y {tuple(data[1].shape)}"
+        raise ValueError(f"got {got} in {name}; expected (n, ...) and (n,), n >= 1")
+    return x, checks.labels(f"y in {name}", data[1], len(x))
 
 
-def check_classes(network: nn.Module, train_data: Data, test_data: Data, device: torch.device) -> None:
-    """Compare data and network before any training."""
-    check_data("test_data", test_data)
+def check_classes(network: nn.Module, train_data: Data, test_data: Data, device: torch.device) -> Data:
+    """Compare data and network before any training; return the test data."""
+    x_test, y_test = check_data("test_data", test_data)
     if any(parameter.is_inference() for parameter in network.parameters()):
         raise ValueError("the network was built under torch.inference_mode(), so it cannot learn; build it outside")
-    x, y = train_data
-    if x.shape[1:] != test_data[0].shape[1:]:
+    if train_data[0].shape[1:] != x_test.shape[1:]:
         raise ValueError(
-            f"got images of shape {tuple(x.shape[1:])} to train on and {tuple(test_data[0].shape[1:])} to test on; "
-            "expected the same"
+            f"got images of shape {tuple(train_data[0].shape[1:])} in train_data and {tuple(x_test.shape[1:])} in "
+            "test_data; expected the same"
         )
-    if not bool(torch.isfinite(x).all()):
-        raise ValueError("got NaN or infinite entries in the images of train_data; expected finite numbers")
+    for name, (x, y) in (("train_data", train_data), ("test_data", (x_test, y_test))):
+        _check_fit(name, network, x, y, device)
+    return x_test, y_test
+
+
+def _check_fit(name: str, network: nn.Module, x: Tensor, y: Tensor, device: torch.device) -> None:
+    """Whether a network on the device takes the images and has an output for every label; it is left in eval mode."""
     try:
         with torch.inference_mode():
             outputs = network.eval()(x[:1].to(device))
-    except (RuntimeError, ValueError) as error:
-        raise ValueError(f"the network does not accept images of shape {tuple(x.shape[1:])}: {error}") from error
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"the network does not accept images of shape {tuple(x.shape[1:])} ({name}): {error}"
+        ) from error
+    if not isinstance(outputs, Tensor) or outputs.ndim != 2 or outputs.shape[1] < 2:
+        kind = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise ValueError(f"the network returned shape {kind}; expected (n, classes), at least 2 classes")
+    if int(y.max()) >= outputs.shape[1]:
+        raise ValueError(
+            f"got labels up to {int(y.max())} in {name}; the network has {outputs.shape[1]} outputs, for labels from 0"
+        )
     check_independent_images(network, x[:3].to(device))
-    if outputs.ndim != 2 or outputs.shape[1] < 2:
-        raise ValueError(
-            f"the network returned shape {tuple(outputs.shape)}; expected (n, classes), at least 2 classes"
-        )
-    low = min(int(y.min()), int(test_data[1].min()))
-    high = max(int(y.max()), int(test_data[1].max()))
-    if low < 0 or high >= outputs.shape[1]:
-        raise ValueError(
-            f"got labels from {low} to {high}; the network has {outputs.shape[1]} outputs, for labels from 0"
-        )
 
 
 def _seeded_dropout(network: nn.Module, seed: int, epoch: int) -> contextlib.AbstractContextManager[None]:

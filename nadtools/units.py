@@ -29,6 +29,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from nadtools import checks
 from nadtools.networks import differences
 from nadtools.progress import progress_bar
 
@@ -139,10 +140,10 @@ def run_tasks(
     description: str,
 ) -> pd.DataFrame:
     """Do the tasks of all missing units and keep their rows. A unit's name is its JSON text."""
-    if num_jobs is not None and (not isinstance(num_jobs, int) or isinstance(num_jobs, bool) or num_jobs == 0):
-        raise ValueError(f"got num_jobs={num_jobs!r}; expected a positive int, -1 for one on each core, or None")
+    num_jobs = checks.number_of_jobs(num_jobs)
+    journal = None if journal is None else checks.file_path("journal", journal)
     stated = _plain_json("parameters", dict(parameters))
-    opened = _Journal(Path(journal), stated) if journal is not None else None
+    opened = _Journal(journal, stated) if journal is not None else None
     with contextlib.closing(opened) if opened is not None else contextlib.nullcontext():
         rows = opened.matching(names, fingerprints) if opened is not None else {}
         missing = [index for index, name in enumerate(names) if name not in rows]

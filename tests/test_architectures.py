@@ -55,7 +55,7 @@ def test_hidden_layers_of_the_mlp_can_be_chosen():
         nt.build("lenet", hidden=(200,))
     with pytest.raises(ValueError, match=r"hidden\[1\]=0"):
         nt.build("mlp", hidden=(200, 0))
-    with pytest.raises(TypeError, match=r"hidden=200; expected a sequence"):
+    with pytest.raises(TypeError, match=r"hidden=200 of type int; expected a sequence"):
         nt.build("mlp", hidden=200)
 
 
@@ -438,9 +438,9 @@ def test_pooling_drops_the_last_row_of_an_odd_map():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "alexnet"}, "unknown architecture 'alexnet'; known are 'logreg', 'mlp', 'lenet'"),
+        ({"name": "alexnet"}, "unknown architecture name 'alexnet'; known are 'logreg', 'mlp', 'lenet'"),
         ({"name": "lenet", "in_channels": 0}, "in_channels=0"),
-        ({"name": "lenet", "num_classes": 1.5}, "num_classes=1.5"),
+        ({"name": "lenet", "num_classes": 0}, "num_classes=0"),
         ({"name": "lenet", "width": -1}, "width=-1"),
         ({"name": "lenet", "width": math.nan}, "width=nan"),
         ({"name": "lenet", "image_size": (8, 8)}, r"expected at least \(16, 16\)"),
@@ -448,7 +448,7 @@ def test_pooling_drops_the_last_row_of_an_odd_map():
         ({"name": "vgg11", "image_size": (32, 31)}, r"expected at least \(32, 32\) for 'vgg11'"),
         ({"name": "mlp", "pooling": False}, "no pooling layers to remove.*'lenet', 'vgg11', 'resnet18'"),
         ({"name": "vgg11", "strides": False}, "no strided convolutions to remove.*'resnet18'"),
-        ({"name": "resnet18", "init": "keras"}, "unknown initialisation 'keras'; known are 'pytorch', 'torchvision'"),
+        ({"name": "resnet18", "init": "keras"}, "init='keras'; expected 'pytorch' or 'torchvision'"),
         ({"name": "logreg", "init": "torchvision"}, "init='torchvision' for 'logreg'"),
         ({"name": "lenet", "init": "torchvision"}, "use init='pytorch'"),
         ({"name": "lenet", "seed": -1}, "seed=-1"),

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nadtools.device import check_seed, derive_seed, full_precision, generator, isolated_random_state, resolve_device
+from nadtools.checks import check_seed
+from nadtools.device import derive_seed, full_precision, generator, isolated_random_state, resolve_device
 
 
 def test_none_is_the_best_device_there_is():

@@ -115,7 +115,7 @@ def test_as_direction_survives_extreme_scales():
         (lambda: nt.fourier_atom((32, 32), (1.5, 0)), TypeError, "two ints"),
         (lambda: nt.fourier_atom((32, 32), 3), TypeError, "two ints"),
         (lambda: nt.fourier_atom((32, 32), (1, 0), math.nan), ValueError, "finite"),
-        (lambda: nt.random_direction("ab"), TypeError, "tuple of ints"),
+        (lambda: nt.random_direction("ab"), TypeError, "a tuple of 2 or 3 positive sizes"),
         (lambda: nt.random_direction((4, 4), -1), ValueError, "seed=-1"),
         (lambda: nt.random_basis((4, 4), -1), ValueError, "seed=-1"),
         (lambda: nt.random_basis((4,)), ValueError, "2 or 3 positive sizes"),

@@ -490,7 +490,7 @@ def _nan() -> nn.Module:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"architecture": "alexnet"}, ValueError, "unknown architecture 'alexnet'; known are"),
+        ({"architecture": "alexnet"}, ValueError, "unknown architecture name 'alexnet'; known are"),
         ({"architecture": 5}, TypeError, "type int; expected a name or a callable"),
         ({"architecture": nn.Linear(2, 1)}, TypeError, "expected a name or a callable"),
         ({"architecture": lambda: 3}, TypeError, "returned int; expected a torch.nn.Module"),
@@ -501,9 +501,9 @@ def _nan() -> nn.Module:
         ({"architecture": _constant, "average_output_layer": False}, ValueError, "constant at initialisation"),
         ({"architecture": Network, "num_networks": 0}, ValueError, "num_networks=0"),
         ({"architecture": Network, "num_networks": 2.5}, TypeError, "num_networks=2.5"),
-        ({"architecture": Network, "estimator": "hessian"}, ValueError, "unknown estimator 'hessian'; known are"),
+        ({"architecture": Network, "estimator": "hessian"}, ValueError, "estimator='hessian'; expected"),
         ({"architecture": Network, "scale": 0.0}, ValueError, "scale=0.0"),
-        ({"architecture": Network, "symmetries": "all"}, ValueError, "unknown symmetry group"),
+        ({"architecture": Network, "symmetries": "all"}, ValueError, "symmetries="),
         ({"architecture": Network, "image_size": (4, 16), "symmetries": "square"}, ValueError, "not square"),
         ({"architecture": Network, "device": "cuda:99"}, ValueError, "CUDA devices here"),
         ({"architecture": Network, "seed": -1}, ValueError, "seed=-1"),
@@ -518,11 +518,15 @@ def _nan() -> nn.Module:
         ({"architecture": Network, "num_probes": 0}, ValueError, "num_probes=0"),
         ({"architecture": Network, "batch_size": -3}, ValueError, "batch_size=-3"),
         ({"architecture": Network, "evaluation_point": "one"}, ValueError, "evaluation_point='one'"),
-        ({"architecture": Network, "evaluation_point": torch.zeros(8, 8)}, ValueError, r"expected finite, \(1, 8, 8\)"),
+        (
+            {"architecture": Network, "evaluation_point": torch.zeros(8, 8)},
+            ValueError,
+            r"point of .*\(1, 8, 8\)",
+        ),
         (
             {"architecture": Network, "evaluation_point": lambda _: torch.zeros(3)},
             ValueError,
-            "evaluation point of shape",
+            "evaluation_point of shape",
         ),
         ({"architecture": Network, "checkpoint": "/nonexistent/folder/c.npz"}, ValueError, "a folder that exists"),
         ({"architecture": Network, "checkpoint": "c.npy"}, ValueError, "ending in '.npz'"),

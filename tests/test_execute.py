@@ -188,8 +188,9 @@ def test_a_terminated_run_leaves_a_report_and_no_process(root: Path, tmp_path: P
         (("--scale", "huge"), "invalid choice"),
         (("--time-limit", "0"), "invalid positive float value: '0'"),
         (("--jobs", "two"), "invalid positive int value: 'two'"),
+        (("--root", "/nonexistent"), "got root='/nonexistent'; expected the folder of _config.yml"),
     ],
-    ids=["parameter", "chapter", "ambiguous", "scale", "limit", "jobs"],
+    ids=["parameter", "chapter", "ambiguous", "scale", "limit", "jobs", "root"],
 )
 def test_wrong_usage_executes_and_removes_nothing(
     root: Path,

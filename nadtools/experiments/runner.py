@@ -21,7 +21,8 @@ import pandas as pd
 import torch
 
 from nadtools import storage
-from nadtools.device import check_seed, resolve_device
+from nadtools.checks import check_seed
+from nadtools.device import resolve_device
 from nadtools.nads import NADs
 
 __all__ = [

@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     pass
+from nadtools import checks
 from nadtools.figures.parts import (
     Array,
     ArrayLike,
@@ -117,10 +118,8 @@ def plot_directions(
         If it is empty, the shapes differ, or a direction, the layout or the backend is not one.
     """
     check_backend(backend)
-    if layout not in ("row", "slider", "dropdown"):
-        raise ValueError(f"got layout={layout!r}; expected 'row', 'slider' or 'dropdown'")
-    if columns < 1:
-        raise ValueError(f"got columns={columns}; expected at least 1")
+    checks.choice("layout", layout, ("row", "slider", "dropdown"))
+    columns = checks.positive_int("columns", columns)
     images = {
         label: as_direction(v, f"direction {label!r}") for label, v in as_mapping(directions, "directions").items()
     }

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from nadtools import checks
 from nadtools.figures.parts import (
     COLOURS,
     Array,
@@ -86,8 +87,7 @@ def plot_spectrum_and_accuracy(
         ``published`` has a label that ``tables`` has not.
     """
     check_backend(backend)
-    if index_axis not in ("linear", "logarithmic"):
-        raise ValueError(f"got index_axis={index_axis!r}; expected 'linear' or 'logarithmic'")
+    checks.choice("index_axis", index_axis, ("linear", "logarithmic"))
     given = as_mapping(tables, "tables")
     others = as_mapping(published, "published") if published else {}
     unknown = [label for label in others if label not in given]

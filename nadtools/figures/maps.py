@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from nadtools import checks
 from nadtools.directions import fourier_atom
 from nadtools.figures.parts import (
     Array,
@@ -82,7 +83,7 @@ def plot_wave_map(
         name: as_vector(given, f"values of {name!r}", len(cells), "frequency")
         for name, given in as_mapping(values, "values").items()
     }
-    half = size // 2
+    half, phase = checks.positive_int("size", size) // 2, checks.number("phase", phase)
     places: dict[tuple[int, int], int] = {}
     for number, (i, j) in enumerate(cells.astype(int).tolist()):
         for f in ((i, j), (-i, -j)):

@@ -16,6 +16,7 @@ from nadtools.rendering import DIVERGING, SEQUENTIAL
 
 if TYPE_CHECKING:
     from nadtools.nads import NADs
+from nadtools import checks
 from nadtools.figures.parts import (
     Array,
     ArrayLike,
@@ -142,9 +143,10 @@ def plot_nads(
 
 
 def _indices(given: Sequence[int] | None, count: int, default: list[int]) -> list[int]:
-    chosen = default if given is None else [int(index) for index in given]
-    if not chosen or min(chosen) < 0 or max(chosen) >= count:
-        raise ValueError(f"got indices {chosen}; expected at least one, all from 0 to {count - 1}")
+    expected = f"at least one, all from 0 to {count - 1}"
+    chosen = default if given is None else checks.integers("indices", given, 0, count - 1, expected)
+    if not chosen:
+        raise ValueError(f"got indices []; expected {expected}")
     return chosen
 
 

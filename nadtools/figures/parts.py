@@ -18,6 +18,7 @@ from plotly.subplots import make_subplots
 from scipy.stats import spearmanr
 from torch import Tensor
 
+from nadtools import checks
 from nadtools.directions import fourier_energy
 from nadtools.rendering import ARCHITECTURE_COLOURS, DIVERGING, SEQUENTIAL, describe, symmetric_limits
 
@@ -93,8 +94,7 @@ Figure: TypeAlias = go.Figure | StaticFigure
 
 def check_backend(backend: str) -> None:
     """Refuse a backend that is neither of the two."""
-    if backend not in ("plotly", "matplotlib"):
-        raise ValueError(f"got backend={backend!r}; expected 'plotly' or 'matplotlib'")
+    checks.choice("backend", backend, ("plotly", "matplotlib"))
 
 
 def as_array(values: Any, name: str) -> Array:

@@ -15,6 +15,7 @@ from nadtools.rendering import SEQUENTIAL
 
 if TYPE_CHECKING:
     from nadtools.training import TrainResult
+from nadtools import checks
 from nadtools.figures.parts import (
     COLOURS,
     Array,
@@ -230,8 +231,7 @@ def plot_samples(
         If the shapes of x and y do not fit, or labels are not 0 and 1.
     """
     check_backend(backend)
-    if num_samples < 1:
-        raise ValueError(f"got num_samples={num_samples}; expected at least 1")
+    num_samples = checks.positive_int("num_samples", num_samples)
     images, classes = as_images(x[:num_samples], y[:num_samples])
     limit = float(np.abs(images).max())
     names = ["y = +1" if label else "y = −1" for label in classes]
@@ -296,8 +296,7 @@ def plot_projections(
     """
     check_backend(backend)
     images, classes = as_images(x, y)
-    if bins < 2:
-        raise ValueError(f"got bins={bins}; expected at least 2")
+    bins = checks.integer("bins", bins, 2, expected="at least 2")
     coordinates = []
     for name, given in (("v", v), ("other", other)):
         direction = as_direction(given, name)

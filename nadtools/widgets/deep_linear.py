@@ -8,6 +8,7 @@ from typing import Any
 
 import ipywidgets
 
+from nadtools import checks
 from nadtools.deep_linear import Landscape, two_weight_landscape
 from nadtools.figures.deep_linear import plot_landscapes
 from nadtools.figures.parts import StaticFigure
@@ -108,8 +109,5 @@ def landscape_explorer(steps: int = 60, epsilon: float = 1.0) -> LandscapeExplor
     TypeError, ValueError
         If an argument is not one.
     """
-    if not isinstance(steps, int) or steps < 1:
-        raise ValueError(f"got steps={steps!r}; expected an int of at least 1")
-    if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"got epsilon={epsilon!r}; expected a positive number")
+    steps, epsilon = checks.positive_int("steps", steps), checks.positive_number("epsilon", epsilon)
     return LandscapeExplorer(steps, float(epsilon))

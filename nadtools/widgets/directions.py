@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import ipywidgets
@@ -11,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from nadtools import checks
 from nadtools.architectures import build
 from nadtools.device import derive_seed
 from nadtools.directions import fourier_atom
@@ -49,8 +49,7 @@ class DirectionExplorer(Explorer):
     def __init__(self, shape: tuple[int, int], seed: int, device: str | torch.device | None, num_samples: int) -> None:
         # The deep networks take minutes to train on a CPU: too long to watch.
         super().__init__(shape, seed, device, ("lenet", "logreg", "mlp"))
-        if operator.index(num_samples) < 2:
-            raise ValueError(f"got num_samples={num_samples}; expected at least 2")
+        checks.integer("num_samples", num_samples, 2, expected="at least 2")
         self._num_samples = num_samples
         self.history: list[dict[str, float]] = []
         self.result: TrainResult | None = None

@@ -14,8 +14,8 @@ import ipywidgets
 import torch
 
 from nadtools.architectures import available
-from nadtools.device import check_seed, resolve_device
-from nadtools.directions import check_shape
+from nadtools.checks import check_seed, check_shape
+from nadtools.device import resolve_device
 from nadtools.figures import StaticFigure
 
 P = ParamSpec("P")
@@ -81,7 +81,7 @@ class Explorer:
         device: str | torch.device | None,
         architectures: Sequence[str] | None = None,
     ) -> None:
-        height, width = check_shape(shape)
+        height, width = check_shape("shape", shape)
         self._shape = (height, width)
         self._seed = check_seed(seed)
         self._device = resolve_device(device)

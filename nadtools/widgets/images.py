@@ -9,7 +9,8 @@ import ipywidgets
 import torch
 from torch import Tensor
 
-from nadtools.device import check_seed, generator
+from nadtools.checks import check_seed
+from nadtools.device import generator
 from nadtools.directions import fourier_basis, random_basis
 from nadtools.figures.parts import StaticFigure, static_figure
 from nadtools.images import Images

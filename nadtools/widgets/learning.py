@@ -9,6 +9,7 @@ import ipywidgets
 import torch
 from torch import Tensor
 
+from nadtools import checks
 from nadtools.figures import plot_direction
 from nadtools.nads import NADs
 from nadtools.widgets.directions import DirectionExplorer
@@ -32,8 +33,7 @@ class MixtureExplorer(DirectionExplorer):
     """
 
     def __init__(self, nads: NADs, seed: int, device: str | torch.device | None, num_samples: int) -> None:
-        if not isinstance(nads, NADs):
-            raise TypeError(f"got nads of type {type(nads).__name__}; expected NADs, as estimate_nads returns them")
+        checks.instance("nads", nads, NADs, "NADs, as estimate_nads returns them")
         if len(nads.image_shape) != 2:
             raise ValueError(f"got NADs of images of shape {nads.image_shape}; expected one channel, (height, width)")
         self._nads = nads

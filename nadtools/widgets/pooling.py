@@ -10,7 +10,7 @@ import ipywidgets
 import numpy as np
 import torch
 
-from nadtools.directions import check_shape
+from nadtools.checks import check_shape
 from nadtools.figures.parts import COLOURS, StaticFigure, static_figure
 from nadtools.pooling import PrefilterName, fourier_accuracies, pooling_matrix, spectral_response
 from nadtools.widgets.explorer import LABELS, SLIDER, hidden_image, live_only
@@ -38,7 +38,7 @@ class AliasingExplorer:
     """
 
     def __init__(self, size: int) -> None:
-        (self._size,) = check_shape((size,), (1,))
+        (self._size,) = check_shape("size", (size,), (1,))
         strides = [s for s in range(1, self._size // 2 + 1) if self._size % s == 0 and s <= 16]
         self.frequency = ipywidgets.IntSlider(value=9, min=0, max=self._size // 2, description="frequency ℓ", **SLIDER)
         self.phase = ipywidgets.FloatSlider(

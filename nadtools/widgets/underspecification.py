@@ -10,6 +10,7 @@ import ipywidgets
 import torch
 from torch import nn
 
+from nadtools import checks
 from nadtools.architectures import build
 from nadtools.boundaries import boundary_angle, cross_section
 from nadtools.device import derive_seed
@@ -35,8 +36,7 @@ class _TwoPartExplorer(Explorer):
     names: tuple[str, str]  # of the parts
 
     def __init__(self, nads: Any, seed: int, device: str | torch.device | None) -> None:
-        if not isinstance(nads, NADs):
-            raise TypeError(f"got nads of type {type(nads).__name__}; expected NADs, as estimate_nads returns them")
+        checks.instance("nads", nads, NADs, "NADs, as estimate_nads returns them")
         if len(nads.image_shape) != 2:
             raise ValueError(f"got NADs of images of shape {nads.image_shape}; expected one channel, (height, width)")
         super().__init__((nads.image_shape[0], nads.image_shape[1]), seed, device, _ARCHITECTURES)
@@ -140,8 +140,7 @@ class PairExplorer(_TwoPartExplorer):
 
     def __init__(self, nads: NADs, seed: int, device: str | torch.device | None, num_samples: int) -> None:
         super().__init__(nads, seed, device)
-        if operator.index(num_samples) < 2:
-            raise ValueError(f"got num_samples={num_samples}; expected at least 2")
+        checks.integer("num_samples", num_samples, 2, expected="at least 2")
         self._num_samples = operator.index(num_samples)
         self.first, self.second = self._index_slider(0, "v₁ is NAD"), self._index_slider(300, "v₂ is NAD")
         size: dict[str, Any] = {"min": 0.1, "max": 3.0, "step": 0.1, **SLIDER}
@@ -203,8 +202,7 @@ class ConcatenationExplorer(_TwoPartExplorer):
     names = ("images alone", "D(v) alone")
 
     def __init__(self, images: Images, nads: NADs, seed: int, device: str | torch.device | None) -> None:
-        if not isinstance(images, Images):
-            raise TypeError(f"got images of type {type(images).__name__}; expected Images, as load_images returns them")
+        checks.instance("images", images, Images, "Images, as load_images returns them")
         super().__init__(nads, seed, device)
         if images.image_shape[1:] != self._shape:
             raise ValueError(
