@@ -9,6 +9,7 @@ slower than one network after the other: there convolutions with weights of thei
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +31,8 @@ from nadtools.training import (
     TrainResult,
     check_classes,
     check_data,
+    check_precision,
+    forward_pass,
 )
 
 __all__ = ["can_train_together", "train_together"]
@@ -100,6 +103,7 @@ def train_together(
     """
     config = _check_alike(networks, train_data, test_data, configs)
     resolved = train_data[0][0].device if device is None else resolve_device(device)
+    check_precision(config, resolved)
     for network, one_train, one_test in zip(networks, train_data, test_data, strict=True):
         check_data("train_data", one_train)
         check_classes(network.to(resolved), one_train, one_test, resolved)
@@ -136,7 +140,7 @@ def train_together(
             learning_rate = config.learning_rate(step, config.epochs * num_batches)
             optimizer.param_groups[0]["lr"] = learning_rate
             targets = y[which, batches]
-            outputs = forward(weights, x[which, batches])
+            outputs = forward_pass(functools.partial(forward, weights), x[which, batches], config)
             losses = _losses(outputs, targets)
             optimizer.zero_grad(set_to_none=True)
             # Each loss depends on the weights of one network, so the gradient of the sum is theirs side by side.
@@ -247,7 +251,7 @@ def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -
     if any(type(network) is not type(networks[0]) for network in networks) or any(s != shapes[0] for s in shapes):
         raise ValueError("got networks of different architectures; expected the same layers and sizes in all")
     first = configs[0]
-    if any(_without_seed(config) != _without_seed(first) for config in configs):
+    if any(config.parameters() != first.parameters() for config in configs):
         raise ValueError("got different configurations; expected the same but for the seeds")
     for name, data in (("train_data", train_data), ("test_data", test_data)):
         for pair in data:
@@ -256,7 +260,3 @@ def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -
         if len(sizes) > 1:
             raise ValueError(f"got {name} of shapes {sorted(sizes)}; expected the same for all networks")
     return first
-
-
-def _without_seed(config: TrainConfig) -> dict[str, Any]:
-    return {key: value for key, value in vars(config).items() if key != "seed"}
