@@ -9,6 +9,7 @@ slower than one network after the other: there convolutions with weights of thei
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,6 +32,8 @@ from nadtools.training import (
     TrainResult,
     check_classes,
     check_data,
+    check_precision,
+    forward_pass,
 )
 
 __all__ = ["can_train_together", "train_together"]
@@ -103,6 +106,7 @@ def train_together(
     checks.flags(progress=progress)
     config = _check_alike(networks, train_data, test_data, configs)
     resolved = train_data[0][0].device if device is None else resolve_device(device)
+    check_precision(config, resolved)
     for network, one_train, one_test in zip(networks, train_data, test_data, strict=True):
         check_classes(network.to(resolved), one_train, one_test, resolved)
     if not can_train_together(networks[0], train_data[0][0][:2].to(resolved)):
@@ -138,7 +142,7 @@ def train_together(
             learning_rate = config.learning_rate(step, config.epochs * num_batches)
             optimizer.param_groups[0]["lr"] = learning_rate
             targets = y[which, batches]
-            outputs = forward(weights, x[which, batches])
+            outputs = forward_pass(functools.partial(forward, weights), x[which, batches], config)
             losses = _losses(outputs, targets)
             optimizer.zero_grad(set_to_none=True)
             # Each loss depends on the weights of one network, so the gradient of the sum is theirs side by side.
@@ -254,7 +258,7 @@ def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -
     first = configs[0]
     for config in configs:
         checks.instance("configs", config, TrainConfig, "TrainConfigs")
-    if any(_without_seed(config) != _without_seed(first) for config in configs):
+    if any(config.parameters() != first.parameters() for config in configs):
         raise ValueError("got different configurations; expected the same but for the seeds")
     for name, data in (("train_data", train_data), ("test_data", test_data)):
         for pair in data:
@@ -263,7 +267,3 @@ def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -
         if len(sizes) > 1:
             raise ValueError(f"got {name} of shapes {sorted(sizes)}; expected the same for all networks")
     return first
-
-
-def _without_seed(config: TrainConfig) -> dict[str, Any]:
-    return {key: value for key, value in vars(config).items() if key != "seed"}

@@ -25,7 +25,7 @@ from nadtools.device import derive_seed, isolated_random_state, one_thread, reso
 from nadtools.distributions import LinearlySeparable
 from nadtools.ensembles import can_train_together, train_together
 from nadtools.networks import Architecture, check_independent_images, fingerprint, network_source
-from nadtools.training import Data, TrainConfig, TrainResult, evaluate, train
+from nadtools.training import Data, TrainConfig, TrainResult, check_precision, evaluate, train
 from nadtools.units import Row, Task, name_units, read_journal, run_tasks, run_units
 
 __all__ = ["Problem", "UnitSeeds", "read_journal", "run_units", "sweep", "unit_seeds"]
@@ -80,7 +80,6 @@ class _Plan:
     num_test: int
     loss_level: float | None
     views: Mapping[str, View]
-    autocast: bool | None
     device: torch.device
 
 
@@ -97,7 +96,6 @@ def sweep(
     seeds: Sequence[int] = (0,),
     loss_level: float | None = 0.01,
     views: Mapping[str, View] | None = None,
-    autocast: bool | None = None,
     networks_at_once: int | None = None,
     journal: str | os.PathLike[str] | None = None,
     num_jobs: int | None = None,
@@ -139,8 +137,6 @@ def sweep(
     views : mapping of str to callable, optional
         What else to test on: each changes the images of the test set, for example sets one channel to zero, and must
         not depend on chance. A journal knows views by their names only.
-    autocast : bool, optional
-        See :func:`nadtools.train`. By default where the device is CUDA and the network has batch normalisation.
     networks_at_once : int, optional
         Networks that one process trains at the same time, see :func:`nadtools.ensembles.train_together`. By default 16
         where the device is CUDA and the architecture allows it, else 1. More than one changes the rounding.
@@ -174,15 +170,14 @@ def sweep(
     """
     config = TrainConfig() if config is None else config
     checks.instance("config", config, TrainConfig, "a TrainConfig")
-    checks.flags(progress=progress, **({} if autocast is None else {"autocast": autocast}))
+    checks.flags(progress=progress)
     num_jobs = checks.number_of_jobs(num_jobs)
     if journal is not None:
         journal = checks.file_path("journal", journal)
     if config.seed != 0:
         raise ValueError(f"got a config with seed={config.seed}; expected 0: the argument seeds takes its place")
     resolved = resolve_device(device)
-    if autocast and resolved.type != "cuda":
-        raise ValueError(f"got autocast=True on {str(resolved)!r}; expected a CUDA device, or autocast=False or None")
+    check_precision(config, resolved)
     if loss_level is not None:
         loss_level = checks.positive_number("loss_level", loss_level)
     num_train, num_test = positive_int("num_train", num_train), positive_int("num_test", num_test)
@@ -190,7 +185,7 @@ def sweep(
     problems, of_directions = _problems(directions, epsilon, sigma)
     image_shape, views = _check_problems(problems, {} if views is None else views, resolved)
     source = network_source(architecture, image_shape, build_options, chosen={}, caller="sweep")
-    plan = _Plan(source, config, num_train, num_test, loss_level, views, autocast, resolved)
+    plan = _Plan(source, config, num_train, num_test, loss_level, views, resolved)
     first, at_once = _check_architecture(plan, next(iter(problems.values())), networks_at_once)
 
     parameters = {
@@ -200,11 +195,10 @@ def sweep(
         **({"epsilon": float(epsilon), "sigma": float(sigma)} if of_directions else {}),
         "num_train": num_train,
         "num_test": num_test,
-        "config": {key: value for key, value in dataclasses.asdict(config).items() if key != "seed"},
+        "config": config.parameters(),
         "loss_level": loss_level,
         "loss_window": _LOSS_WINDOW,
         "views": sorted(views),
-        "autocast": autocast,
     }
     pairs = [(label, seed) for label in problems for seed in checked_seeds]
     names = name_units([{"direction": label, "seed": seed} for label, seed in pairs])
@@ -238,14 +232,8 @@ def _train_one(plan: _Plan, problem: Problem, seed: int) -> list[Row]:
     with one_thread(), isolated_random_state(derive_seed(seed, _LAYERS)):
         start = time.perf_counter()
         network, train_data, test_data, config = _prepare(plan, problem, seed)
-        autocast = plan.autocast
-        if autocast is None:
-            autocast = plan.device.type == "cuda" and _has_batch_norm(network)
         try:
-            result = train(
-                network, train_data, test_data, config,
-                evaluate_every=0, autocast=autocast, device=plan.device, progress=False,
-            )  # fmt: skip
+            result = train(network, train_data, test_data, config, evaluate_every=0, device=plan.device, progress=False)
         except FloatingPointError:
             result = None
         row = _row(plan, result, network, test_data)
@@ -285,10 +273,6 @@ def _row(plan: _Plan, result: TrainResult | None, network: nn.Module, test_data:
         for view, change in plan.views.items():
             row[f"test_accuracy_{view}"] = evaluate(network, (change(test_data[0]), test_data[1])).accuracy
     return row
-
-
-def _has_batch_norm(network: nn.Module) -> bool:
-    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in network.modules())
 
 
 def _check_seeds(seeds: Any) -> list[int]:
@@ -391,11 +375,9 @@ def _check_architecture(plan: _Plan, problem: Problem, networks_at_once: int | N
 
 def _at_once(plan: _Plan, network: nn.Module, x: Tensor, networks_at_once: int | None) -> int:
     if networks_at_once is None:
-        suited = plan.device.type == "cuda" and not plan.autocast and can_train_together(network, x)
+        suited = plan.device.type == "cuda" and can_train_together(network, x)
         return _NETWORKS_AT_ONCE if suited else 1
     number = positive_int("networks_at_once", networks_at_once)
-    if number > 1 and plan.autocast:
-        raise ValueError(f"got networks_at_once={number} with autocast=True; expected one of them")
     if number > 1 and not can_train_together(network, x):
         raise ValueError(
             f"got networks_at_once={number} for networks that cannot be trained at once (batch normalisation, dropout, "

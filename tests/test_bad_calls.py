@@ -105,7 +105,7 @@ ESTIMATE = {"estimator": "secant", "seed": 0, "scale": 10.0, "evaluation_point":
 ESTIMATE |= {"average_output_layer": False, "symmetries": "none", "until": (2, 0.01), "in_channels": 1}
 ESTIMATE |= {"image_size": SMALL, "batch_size": 64, "num_jobs": 1, "checkpoint": None, **FAST}
 SWEEP = {**NOISE, "num_train": 8, "num_test": 8, "config": nt.TrainConfig(epochs=1), "seeds": [0], "loss_level": 0.1}
-SWEEP |= {"autocast": None, "networks_at_once": 1, "journal": None, "num_jobs": 1, **FAST}
+SWEEP |= {"networks_at_once": 1, "journal": None, "num_jobs": 1, **FAST}
 POISON = {"x": X, "nads": NADS, "index": 0, "epsilon": 0.05}
 PLANE = {"points": X, "first": BASIS[1], "second": BASIS[2], "classes": (0, 1), "dtype": torch.float32}
 PLANE |= {"device": "cpu", "batch_size": 64}
@@ -198,7 +198,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "train": (
         nt.train,
         {"network": NETWORK, "train_data": (X, Y), "test_data": (X, Y), "config": nt.TrainConfig(epochs=1)}
-        | {"evaluate_every": 1, "augment": lambda x, _: x, "autocast": False, "callback": lambda row: None, **FAST},
+        | {"evaluate_every": 1, "augment": lambda x, _: x, "callback": lambda row: None, **FAST},
     ),
     "train_together": (
         lambda networks, **options: ensembles.train_together(

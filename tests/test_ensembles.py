@@ -11,6 +11,7 @@ from torch import nn
 
 import nadtools as nt
 from nadtools.ensembles import can_train_together, train_together
+from nadtools.training import _has_bfloat16
 
 two_outputs = functools.partial(Network, outputs=2)
 
@@ -55,6 +56,20 @@ def test_networks_learn_what_each_would_learn_alone(name, config):
         assert result.history.train_loss.tolist() == pytest.approx(expected.history.train_loss.tolist(), rel=1e-4)
         assert result.history.learning_rate.equals(expected.history.learning_rate)
         assert not networks[index].training
+
+
+@pytest.mark.skipif(not _has_bfloat16(torch.device("cpu")), reason="the processor has no bfloat16 arithmetic")
+def test_networks_learn_in_bfloat16_what_each_would_learn_alone():
+    config = nt.TrainConfig(epochs=1, max_lr=0.1, batch_size=32, precision="bfloat16")
+    networks, alone, others = ([build("lenet", number) for number in range(2)] for _ in range(3))
+    train = [data(64, 10 + number, SHAPES["lenet"]) for number in range(2)]
+    together = train_together(networks, train, train, [config] * 2, progress=False)
+    for network, other, pair, result in zip(alone, others, train, together, strict=True):
+        expected = nt.train(network, pair, pair, config, progress=False)
+        # Outputs of about 0.3 have a rounding error of 2e-3 at most in bfloat16, whose significands have 8 bits.
+        torch.testing.assert_close(result.step_losses, expected.step_losses, atol=2e-3, rtol=0)
+        single = nt.train(other, pair, pair, dataclasses.replace(config, precision="float32"), progress=False)
+        assert not torch.equal(result.step_losses, single.step_losses)
 
 
 def test_one_network_that_diverges_leaves_the_others_as_they_are():

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import pandas as pd
@@ -9,6 +8,7 @@ import torch
 from torch import nn
 
 import nadtools as nt
+from nadtools import training
 
 
 def data(n: int = 400, seed: int = 0, sigma: float = 1.0, shape: tuple[int, int] = (8, 8)):
@@ -247,6 +247,7 @@ X, Y = data(4)
         (lambda: nt.TrainConfig(momentum=-0.1), ValueError, "momentum=-0.1"),
         (lambda: nt.TrainConfig(weight_decay=math.nan), ValueError, "weight_decay=nan"),
         (lambda: nt.TrainConfig(schedule="cosine"), ValueError, "schedule='cosine'; expected 'linear'"),
+        (lambda: nt.TrainConfig(precision="float16"), ValueError, "precision='float16'; expected 'float32'"),
         (lambda: nt.TrainConfig(clip_norm=0.0), ValueError, "clip_norm=0.0"),
         (lambda: nt.TrainConfig(seed=-1), ValueError, "seed=-1"),
         (lambda: nt.train(logreg(), (X, Y), (X, Y), evaluate_every=-1), ValueError, "evaluate_every=-1"),
@@ -265,7 +266,6 @@ X, Y = data(4)
         ),
         (lambda: nt.train(logreg().requires_grad_(False), (X, Y), (X, Y)), ValueError, "no parameters to train"),
         (lambda: nt.train(logreg(), (X, Y), (X, Y), device="cuda:99"), ValueError, "CUDA devices here"),
-        (lambda: nt.train(logreg(), (X, Y), (X, Y), autocast=True), ValueError, "autocast=True on 'cpu'"),
     ],
 )
 def test_bad_input(call, error, message):
@@ -279,5 +279,59 @@ def test_a_training_that_diverges_says_so():
         nt.train(nt.build("mlp", image_size=(8, 8)), data(), data(), config, progress=False)
 
 
-def test_a_configuration_is_a_record():
-    assert dataclasses.asdict(nt.TrainConfig())["max_lr"] == 0.5
+def test_a_configuration_is_a_record_that_names_only_a_precision_that_was_chosen():
+    """Records from before there was a choice stay valid."""
+    plain, chosen = (nt.TrainConfig(max_lr=0.3, seed=4, precision=p).parameters() for p in ("float32", "bfloat16"))
+    assert chosen == plain | {"precision": "bfloat16"}
+    assert plain == {
+        "epochs": 20, "max_lr": 0.3, "schedule": "linear", "momentum": 0.0, "weight_decay": 0.0, "batch_size": 128,
+        "clip_norm": 0.5,
+    }  # fmt: skip
+    assert nt.TrainConfig(**plain) == nt.TrainConfig(max_lr=0.3) and nt.TrainConfig(**chosen).precision == "bfloat16"
+
+
+has_bfloat16 = pytest.mark.skipif(
+    not training._has_bfloat16(torch.device("cpu")), reason="the processor has no bfloat16 arithmetic"
+)
+
+
+@has_bfloat16
+def test_bfloat16_is_for_forward_passes_of_the_training_alone():
+    seen: dict[bool, set[torch.dtype]] = {True: set(), False: set()}
+    network = logreg()
+    network.output.register_forward_hook(lambda layer, _, outputs: seen[layer.training].add(outputs.dtype))
+    result = nt.train(network, data(), data(seed=1), nt.TrainConfig(epochs=2, precision="bfloat16"), progress=False)
+    assert seen == {True: {torch.bfloat16}, False: {torch.float32}}
+    assert all(p.dtype == p.grad.dtype == torch.float32 for p in network.parameters())
+    # Losses have more digits than bfloat16 holds.
+    assert not torch.equal(result.step_losses, result.step_losses.bfloat16().float())
+
+
+@has_bfloat16
+@pytest.mark.parametrize(
+    ("name", "options", "shape", "frequency"),
+    [("lenet", {}, (16, 16), (1, 0)), ("resnet18", {"width": 0.125}, (8, 8), (2, 0))],
+)
+def test_bfloat16_changes_accuracies_by_less_than_their_scatter_over_seeds(name, options, shape, frequency):
+    problem = nt.LinearlySeparable(nt.fourier_atom(shape, frequency, math.pi / 2), sigma=1.0)
+
+    def accuracy(precision: str, seed: int) -> float:
+        network = nt.build(name, image_size=shape, seed=seed, **options)
+        config = nt.TrainConfig(2, 0.1, momentum=0.9, batch_size=50, seed=seed, precision=precision)
+        samples = [problem.sample(1000, 2 * seed + part, device="cpu") for part in range(2)]
+        return nt.train(network, *samples, config, progress=False, evaluate_every=0).test_accuracy
+
+    single, half = (torch.tensor([accuracy(p, seed) for seed in range(3)]) for p in ("float32", "bfloat16"))
+    assert not torch.equal(single, half) and float(single.mean()) > 0.65
+    assert abs(float(single.mean() - half.mean())) < float(single.std())
+
+
+def test_bfloat16_is_refused_where_there_is_none(monkeypatch):
+    monkeypatch.setattr(training, "_has_bfloat16", lambda device: False)
+    network = logreg()
+    before, config = network.output.weight.detach().clone(), nt.TrainConfig(precision="bfloat16")
+    with pytest.raises(ValueError, match="precision='bfloat16' on 'cpu', which has no bfloat16 arithmetic"):
+        nt.train(network, data(), data(seed=1), config, progress=False)
+    with pytest.raises(ValueError, match="precision='bfloat16' on 'cpu'"):
+        nt.sweep("logreg", [nt.fourier_atom((8, 8), (1, 0))], config=config, device="cpu", progress=False)
+    assert torch.equal(network.output.weight, before)

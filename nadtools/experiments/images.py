@@ -75,15 +75,12 @@ def _setting(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
             epochs = 20
         elif architecture in _DEEP:
             epochs = 15  # all training images are right after 13
-    config = dataclasses.asdict(
-        TrainConfig(epochs=epochs, max_lr=0.21, schedule="linear", momentum=0.9, weight_decay=5e-4, clip_norm=0.5)
-    )
-    del config["seed"]
+    config = TrainConfig(epochs=epochs, max_lr=0.21, schedule="linear", momentum=0.9, weight_decay=5e-4, clip_norm=0.5)
     return {
         "architecture": architecture,
         "build_options": {"width": width} if width != 1.0 else {},
         "images": images,
-        "config": config,
+        "config": config.parameters(),
         # Logistic regression and the MLP have no NADs to speak of: they get LeNet's.
         "nads_of": {"logreg": "lenet", "mlp": "lenet"}.get(architecture, architecture),
         "num_seeds": 3 if scale == "paper" else 1,
@@ -174,8 +171,7 @@ def _fit(plan: _Plan, images: Images, train_data: Data, test_data: Data, seed: i
     try:
         result = train(
             network, train_data, test_data, dataclasses.replace(plan.config, seed=seeds.order),
-            evaluate_every=0, autocast=plan.device.type == "cuda" and plan.architecture in _DEEP,
-            device=plan.device, progress=False,
+            evaluate_every=0, device=plan.device, progress=False,
         )  # fmt: skip
     except FloatingPointError:
         return None, row

@@ -54,9 +54,7 @@ _AT_CHANCE = 0.6  # training loss in nats; guessing has ln 2 = 0.693
 
 
 def _config(**changes: Any) -> dict[str, Any]:
-    config = dataclasses.asdict(TrainConfig(schedule="triangular", momentum=0.9, clip_norm=0.5, **changes))
-    del config["seed"]
-    return config
+    return TrainConfig(schedule="triangular", momentum=0.9, clip_norm=0.5, **changes).parameters()
 
 
 def _setting(scale: Scale, architecture: str) -> dict[str, Any]:
@@ -148,7 +146,6 @@ def _fit(plan: _Plan, train_data: Data, test_data: Data, seed: int) -> tuple[nn.
     config = TrainConfig(**plan.parameters["config"], seed=seeds.order)
     names = ("train_accuracy", "test_accuracy", "train_loss", "test_loss")
     row: Row = {}
-    autocast = plan.device.type == "cuda" and plan.parameters["architecture"] in _DEEP
     trained = None
     for repetition in range(plan.parameters["repetitions"] + 1):
         network = architectures.build(
@@ -159,7 +156,7 @@ def _fit(plan: _Plan, train_data: Data, test_data: Data, seed: int) -> tuple[nn.
         try:
             result = train(
                 network, train_data, test_data, dataclasses.replace(config, max_lr=max_lr),
-                evaluate_every=0, autocast=autocast, device=plan.device, progress=False,
+                evaluate_every=0, device=plan.device, progress=False,
             )  # fmt: skip
         except FloatingPointError:
             trained, measured = None, dict.fromkeys(names)

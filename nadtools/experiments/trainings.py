@@ -6,7 +6,6 @@ clipped at 0.5, batches of 128.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -53,14 +52,12 @@ def _setting(scale: Scale, architecture: str) -> dict[str, Any]:
         width, epochs, samples = 1.0, 20, 10_000
     # Logistic regression and the MLP have a width of their own: neither is scaled.
     options: dict[str, Any] = {"width": width} if width != 1.0 else {}
-    config = dataclasses.asdict(TrainConfig(epochs=epochs, max_lr=0.5, schedule="linear", clip_norm=0.5))
-    del config["seed"]
     return {
         "architecture": architecture,
         "build_options": options,
         "num_train": samples,
         "num_test": samples,
-        "config": config,
+        "config": TrainConfig(epochs=epochs, max_lr=0.5, schedule="linear", clip_norm=0.5).parameters(),
     }
 
 
