@@ -61,15 +61,12 @@ _SHA256: Final = {
     "docs/data/nads.csv": "2c568563e206a56a1d301395f575de7f4a6fef7c63563856972cf25f6054d295",
 }
 _TABLES: Final = {"fourier": "docs/data/dft_accuracies.csv", "nads": "docs/data/nads.csv"}
-# Some columns of the tables, for those who have no more. An excerpt is not the authors' file: it has no checksum.
-_EXCERPTS: Final = {"fourier": "excerpt-accuracies-on-fourier-atoms.csv", "nads": "excerpt-accuracies-on-nads.csv"}
-# How the tables' columns call the architectures.
-_SUFFIXES: Final = {
-    "fourier": {"logreg": "lr", "lenet": "ln", "resnet18": "rn"},
-    "nads": {"lenet": "ln", "resnet18": "rn"},
-}
+# How the tables' columns call the architectures. The table over NADs has no logistic regression.
+_SUFFIXES: Final = {"logreg": "lr", "lenet": "ln", "vgg11": "vgg", "resnet18": "rn", "densenet121": "dn"}
 
-_NUM_GRADIENTS: Final = 10_000  # the stored spectra are singular values of that many stacked gradients
+# How many stacked secants each file holds the singular values of, one for each network. No text says it: see the notes
+# of `load_nads`. For DenseNet-121 the signs contradict each other: see the errata.
+_NUM_SECANTS: Final = {"lenet": 10_000, "vgg11": 10_000, "resnet18": 5_000, "densenet121": None, "logreg": 10_000}
 _IMAGE_SHAPE: Final = (32, 32)
 
 
@@ -77,8 +74,9 @@ def load_nads(architecture: str, data_dir: str | os.PathLike[str] | None = None)
     """Load the NADs that the authors published for one architecture.
 
     Their 1,023 vectors are completed to an orthonormal basis of the 32x32 images by a direction of eigenvalue 0. The
-    stored singular values s of 10,000 stacked gradients become eigenvalues of the covariance, s²/10,000. The authors
-    subtracted the mean gradient first. There are no standard errors.
+    stored singular values s of N stacked secants become eigenvalues of the covariance, s²/N. N is 10,000, for ResNet-18
+    5,000. For DenseNet-121 it is not known: its eigenvalues are shares, s² over the sum of all s², and not to be
+    compared in size with others. The authors subtracted the mean first. There are no standard errors.
 
     Parameters
     ----------
@@ -89,7 +87,8 @@ def load_nads(architecture: str, data_dir: str | os.PathLike[str] | None = None)
     Returns
     -------
     NADs
-        Vectors of shape (1024, 32, 32).
+        Vectors of shape (1024, 32, 32). ``metadata["num_networks"]`` is N, None where it is not known, and
+        ``metadata["eigenvalue_scale"]`` is "covariance" or "shares of the sum".
 
     Raises
     ------
@@ -97,17 +96,30 @@ def load_nads(architecture: str, data_dir: str | os.PathLike[str] | None = None)
         If the architecture is unknown, or a file is not the one that the authors published.
     FileNotFoundError
         If the files are neither in the folder nor in the cache and cannot be downloaded.
+
+    Notes
+    -----
+    The files themselves tell N. The law of these networks does not change when images are transposed, so the secant's
+    coordinates i along an even direction (equal to its transpose) and j along an odd one are uncorrelated. In a sample
+    of N secants they have a correlation r all the same, with E[r²] = K/N and K = E[i²j²] / (E[i²] E[j²]). K is 1 for
+    normal secants, and larger where networks differ in size: 1.02 to 1.09 for our LeNets, VGG-11s and ResNet-18s. (The
+    authors draw x₀ once, not for each network. That breaks the symmetry a little and can only add to r².) The mean r²
+    over the first 400 even and odd principal directions is 1/9,997 for logistic regression, 1/9,412 for LeNet, 1/9,335
+    for VGG-11, 1/4,550 for ResNet-18 and 1/2,558 for DenseNet-121, which fits neither 5,000 nor 10,000.
     """
     if architecture not in ARCHITECTURES:
         raise ValueError(f"got architecture {architecture!r}; the authors published NADs of {', '.join(ARCHITECTURES)}")
     stem = f"NADs/{ARCHITECTURES[architecture]}"
     vectors, singular_values = (_read_array(f"{stem}_{part}.npy", data_dir) for part in ("NADs", "eigenvals"))
+    squares = torch.from_numpy(singular_values.astype(np.float64) ** 2)
+    count = _NUM_SECANTS[architecture]
     return NADs.from_vectors(
         torch.from_numpy(vectors).reshape(-1, *_IMAGE_SHAPE),
-        torch.from_numpy(singular_values.astype(np.float64) ** 2 / _NUM_GRADIENTS),
+        squares / (count or squares.sum()),
         architecture=architecture,
         estimator="secant",
-        num_networks=_NUM_GRADIENTS,
+        num_networks=count,
+        eigenvalue_scale="covariance" if count else "shares of the sum",
         source=f"{REPOSITORY} at {REVISION}",
     )
 
@@ -121,22 +133,20 @@ def load_accuracies(kind: AccuracyTable, data_dir: str | os.PathLike[str] | None
         ``"fourier"``: on D(v) with v a two-dimensional Fourier atom (figure 1 of *Neural Anisotropy Directions*).
         ``"nads"``: on D(v) with v a NAD of the architecture itself (figure 6).
     data_dir : path, optional
-        A folder of files that you have, see :mod:`nadtools.published`. An excerpt of a table will do, too:
-        ``published/excerpt-accuracies-on-fourier-atoms.csv`` and ``published/excerpt-accuracies-on-nads.csv``.
+        A folder of files that you have, see :mod:`nadtools.published`.
 
     Returns
     -------
     DataFrame
-        ``"fourier"``: columns ``architecture`` ("logreg", "lenet", "resnet18"), ``frequency_i``, ``frequency_j``
-        (even integers from -16 to 14) and ``accuracy`` (in [0, 1]).
-        ``"nads"``: columns ``architecture`` ("lenet", "resnet18"), ``index`` (from 0), ``accuracy`` and
-        ``eigenvalue`` (as in their article's figure: for ResNet-18 the stored singular values, not squared).
-        ``attrs["source"]`` is the name of the file that was read.
+        ``"fourier"``: columns ``architecture`` (all five), ``frequency_i``, ``frequency_j`` (even integers from -16 to
+        14) and ``accuracy`` (in [0, 1]).
+        ``"nads"``: columns ``architecture`` (all but "logreg"), ``index`` (0 to 1022), ``accuracy`` and ``eigenvalue``
+        (as in their article's figure: the stored singular values, not squared).
 
     Raises
     ------
     ValueError
-        If the kind is unknown, a file is not the one that the authors published, or it lacks a column.
+        If the kind is unknown, or the file is not the one that the authors published.
     FileNotFoundError
         If the table is neither in the folder nor in the cache and cannot be downloaded.
 
@@ -147,27 +157,16 @@ def load_accuracies(kind: AccuracyTable, data_dir: str | os.PathLike[str] | None
     ``frequency_j`` from y. The published NADs fit that no better than the other way round. The phase of the atoms is
     not stated either. The table is its own mirror image under x → -x: half of it was copied, so count one half only.
 
-    LeNet's eigenvalues in the table over NADs are not those of its published NADs (the ratio is 0.63 to 0.87), so its
+    LeNet's eigenvalues in the table over NADs are not those of its published NADs (the ratio is 0.62 to 0.90), so its
     accuracies may belong to another run.
     """
     if kind not in get_args(AccuracyTable):
         raise ValueError(f"got kind {kind!r}; the authors published {', '.join(map(repr, get_args(AccuracyTable)))}")
-    excerpt = _in_folder(_EXCERPTS[kind], data_dir)
-    if excerpt is not None and _in_folder(_TABLES[kind], data_dir) is None:
-        source, content = excerpt.name, excerpt.read_bytes()
-    else:
-        source, content = Path(_TABLES[kind]).name, _read(_TABLES[kind], data_dir)
-    table = pd.read_csv(io.BytesIO(content))
-
-    suffixes = _SUFFIXES[kind]
-    keys, values = (["x", "y"], ["acc"]) if kind == "fourier" else (["index"], ["acc", "eig"])
-    needed = [*keys, *(f"{value}_{suffix}" for suffix in suffixes.values() for value in values)]
-    missing = sorted(set(needed) - set(table.columns))
-    if missing:
-        raise ValueError(f"{source} has no column {', '.join(missing)}; it has {', '.join(map(str, table.columns))}")
-
+    table = pd.read_csv(io.BytesIO(_read(_TABLES[kind], data_dir)))
     parts = []
-    for architecture, suffix in suffixes.items():
+    for architecture, suffix in _SUFFIXES.items():
+        if kind == "nads" and architecture == "logreg":
+            continue
         part = pd.DataFrame({"architecture": architecture}, index=table.index)
         if kind == "fourier":
             part["frequency_i"] = 2 * (table["x"] - 8)
@@ -178,9 +177,7 @@ def load_accuracies(kind: AccuracyTable, data_dir: str | os.PathLike[str] | None
         if kind == "nads":
             part["eigenvalue"] = table[f"eig_{suffix}"]
         parts.append(part)
-    result = pd.concat(parts, ignore_index=True)
-    result.attrs["source"] = source
-    return result
+    return pd.concat(parts, ignore_index=True)
 
 
 def available(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
@@ -205,7 +202,7 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, ...]
         for architecture, stem in ARCHITECTURES.items()
         if all(here(f"NADs/{stem}_{part}.npy") for part in ("NADs", "eigenvals"))
     ]
-    return (*nads, *(kind for kind in _TABLES if here(_TABLES[kind]) or _in_folder(_EXCERPTS[kind], data_dir)))
+    return (*nads, *(kind for kind in _TABLES if here(_TABLES[kind])))
 
 
 def _in_folder(name: str, data_dir: str | os.PathLike[str] | None) -> Path | None:

@@ -138,25 +138,47 @@ def _fastest_decay(claim: Claim, where: Where) -> Found:
     return Found(text, (set(ranked[:2]) == {"resnet18", "densenet121"},), sources(*nads.values()))
 
 
+def _drops_and_decays(
+    claim: Claim, nads: dict[str, NADs], curves: dict[str, pd.Series]
+) -> tuple[str, tuple[bool, ...]]:
+    learned = {name: float(mean.index[100 * mean >= claim.limits["learned"]].max()) for name, mean in curves.items()}
+    rho = rank_correlation([_effective_number(nads[name]) for name in _NETWORKS], [learned[name] for name in _NETWORKS])
+    text = "last NAD learned: " + ", ".join(f"{name} {learned[name]:.0f}" for name in _NETWORKS)
+    rounding = 1e-9
+    return f"{text}; {rho:.2f}", (rho >= claim.limits["least"] - rounding, rho >= 1 - rounding)
+
+
 @evaluator
 def _drop_follows_decay(claim: Claim, where: Where) -> Found:
     curves = {name: along_nads(where, name) for name in _NETWORKS}
     nads = {name: atlas(where, name) for name in _NETWORKS}
-    learned = {
-        name: float(mean.index[100 * mean >= claim.limits["learned"]].max()) for name, (mean, _) in curves.items()
-    }
-    rho = rank_correlation([_effective_number(nads[name]) for name in _NETWORKS], [learned[name] for name in _NETWORKS])
-    text = "last NAD learned: " + ", ".join(f"{name} {learned[name]:.0f}" for name in _NETWORKS) + f"; {rho:.2f}"
-    return Found(text, (rho >= claim.limits["least"],), sources(*(table for _, table in curves.values())))
+    text, holds = _drops_and_decays(claim, nads, {name: mean for name, (mean, _) in curves.items()})
+    return Found(text, holds, sources(*(table for _, table in curves.values())))
+
+
+@evaluator
+def _published_drop_follows_decay(claim: Claim, where: Where) -> Found:
+    nads = {name: atlas(where, name) for name in _NETWORKS}
+    curves = {name: published_accuracies("nads", name, "index") for name in _NETWORKS}
+    return Found(*_drops_and_decays(claim, nads, curves), sources(*nads.values()))
+
+
+def _biases(curves: dict[str, pd.Series]) -> tuple[str, tuple[bool, ...]]:
+    common = pd.concat(curves, axis=1).dropna().mean()
+    text = "mean accuracy: " + ", ".join(f"{name} {percent(common[name])}" for name in _NETWORKS)
+    return text, (bool(common[["resnet18", "densenet121"]].max() < common[["lenet", "vgg11"]].min()),)
 
 
 @evaluator
 def _strongest_bias(claim: Claim, where: Where) -> Found:
     curves = {name: along_nads(where, name) for name in _NETWORKS}
-    common = pd.concat({name: mean for name, (mean, _) in curves.items()}, axis=1).dropna().mean()
-    text = "mean accuracy: " + ", ".join(f"{name} {percent(common[name])}" for name in _NETWORKS)
-    holds = common[["resnet18", "densenet121"]].max() < common[["lenet", "vgg11"]].min()
-    return Found(text, (bool(holds),), sources(*(table for _, table in curves.values())))
+    text, holds = _biases({name: mean for name, (mean, _) in curves.items()})
+    return Found(text, holds, sources(*(table for _, table in curves.values())))
+
+
+@evaluator
+def _published_strongest_bias(claim: Claim, where: Where) -> Found:
+    return Found(*_biases({name: published_accuracies("nads", name, "index") for name in _NETWORKS}))
 
 
 @evaluator

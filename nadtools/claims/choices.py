@@ -123,15 +123,32 @@ def _slower(table: pd.DataFrame) -> str:
     return f"; {count} of {len(table)} trainings with a smaller learning rate" if count else ""
 
 
-@evaluator
-def _pairs(claim: Claim, where: Where) -> Found:
+def _pair_table(claim: Claim, where: Where) -> pd.DataFrame:
     try:
-        table = experiments.load_pairs(**claim.selectors, results_dir=where).table
+        return experiments.load_pairs(**claim.selectors, results_dir=where).table
     except FileNotFoundError:
         experiments.load("B2", scale="paper", results_dir=where, **claim.selectors)  # says how it is made
         raise
+
+
+@evaluator
+def _pairs(claim: Claim, where: Where) -> Found:
+    table = _pair_table(claim, where)
     text, holds = _row(claim, pair_claims(table, isotropic=_is_isotropic(claim)))
     return Found(f"{text}{_slower(table)}", (holds,), sources(table))
+
+
+@evaluator
+def _early_margin(claim: Claim, where: Where) -> Found:
+    """How far boundaries are from the one of maximum margin, at equal indices and at different ones."""
+    table = _pair_table(claim, where)
+    early = table[table[["first", "second"]].max(axis=1) <= claim.limits["early"]]
+    pairs = early.groupby(["first", "second"])["angle_first"].agg(lambda one: one.mean(skipna=False)).reset_index()
+    first, second, angle = pairs.to_numpy().T
+    away = np.abs(np.degrees(angle) - np.degrees(np.arctan2(1.0, 0.5)))  # the second feature is half as large
+    text = ", ".join(f"{value:.1f}° at ({i:.0f}, {j:.0f})" for i, j, value in zip(first, second, away, strict=True))
+    parts = [part <= claim.limits["most"] for part in (away[first == second], away[first != second]) if len(part)]
+    return Found(f"{text}{_slower(table)}", tuple(bool(part.all()) for part in parts), sources(table))
 
 
 @evaluator
