@@ -119,7 +119,7 @@ def test_keras_layout(tmp_path):
     assert images.y_train.tolist() == labels.tolist()
     assert (images.class_names, images.num_classes, images.image_shape) == (("0", "1", "2"), 3, (3, 32, 32))
     assert images.source == "mine.npz"
-    assert "tensor" not in repr(dataclasses.replace(images, mean=None, std=None))
+    assert "tensor" not in repr(images).split("mean=")[0]
 
 
 def test_mean_and_deviation_are_those_of_all_training_pixels(tmp_path):
@@ -439,7 +439,7 @@ def test_binary_labels():
     y = torch.tensor([0, 4, 5, 9, 2])
     assert nt.images.binary(y, range(5)).tolist() == [1, 1, 0, 0, 1]
     assert nt.images.binary(y.to(torch.uint8), [9]).dtype == torch.int64
-    for bad, error, message in ((y.float(), TypeError, "integer labels"), ([0, 1], TypeError, "type list")):
+    for bad, error, message in ((y.float(), TypeError, "a tensor of integers"), ([0, 1], TypeError, "type list")):
         with pytest.raises(error, match=message):
             nt.images.binary(bad, range(5))
     with pytest.raises(ValueError, match="one or more labels"):

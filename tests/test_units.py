@@ -490,7 +490,7 @@ def test_reading_what_is_not_there(tmp_path):
         ({"parameters": {"f": len}}, TypeError, "parameters that JSON cannot hold"),
         ({"fingerprints": ["x"]}, ValueError, "1 fingerprints for 8 units"),
         ({"num_jobs": 0}, ValueError, "num_jobs=0"),
-        ({"num_jobs": 1.5}, ValueError, "num_jobs=1.5"),
+        ({"num_jobs": 1.5}, TypeError, "num_jobs=1.5"),
         ({"journal": "/nonexistent/folder/j.sqlite"}, ValueError, "in a folder that exists"),
         ({"journal": "/"}, ValueError, "a file name"),
         ({"function": lambda _: 3}, TypeError, "the function returned 3"),

@@ -44,7 +44,7 @@ def test_without_pooling_a_frequency_is_alone():
 
 
 def test_bad_sizes_and_static_pages(monkeypatch):
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match=r"size=\(0,\)"):
         aliasing_explorer(0)
     monkeypatch.setenv("NADTOOLS_STATIC", "1")
     assert isinstance(aliasing_explorer(), StaticNotice)
