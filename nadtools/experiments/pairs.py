@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from nadtools import architectures
 from nadtools.boundaries import boundary_angle, cross_section, margins
+from nadtools.device import DerivedSeed
 from nadtools.directions import random_basis
 from nadtools.distributions import Concatenated, Labelled, LinearlySeparable, concatenate
 from nadtools.experiments.atlas import load_atlas
@@ -288,7 +289,7 @@ def _directions(parameters: Mapping[str, Any]) -> tuple[dict[int, Tensor], dict[
     """Directions and eigenvalues by index; a random basis has none."""
     nads = load_atlas(parameters["nads_of"])
     if parameters.get("basis") == "random":
-        basis = random_basis(_SIZE)
+        basis = random_basis(_SIZE, DerivedSeed(0))  # the stream that the stored results were made with
         return {index: basis[index] for index in parameters["indices"]}, {}
     vectors, eigenvalues = nads.vectors.float(), nads.eigenvalues
     return (

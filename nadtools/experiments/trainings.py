@@ -14,6 +14,7 @@ import pandas as pd
 from torch import Tensor
 
 from nadtools import published
+from nadtools.device import DerivedSeed
 from nadtools.directions import fourier_atom, random_direction
 from nadtools.experiments.atlas import load_atlas
 from nadtools.experiments.runner import Experiment, Scale, Session
@@ -181,7 +182,8 @@ def _nads(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]
 
 def _random(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
     directions: dict[Any, Tensor] = {
-        number: random_direction(_SIZE, seed=number) for number in range(parameters["directions"])
+        # The number itself is the stream's seed, as when the results were made.
+        number: random_direction(_SIZE, seed=DerivedSeed(number)) for number in range(parameters["directions"])
     }
     table = _trainings(directions, parameters, session)
     return _columns(table, direction=table["direction"].to_numpy(dtype=int))
