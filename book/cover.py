@@ -7,9 +7,10 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from companion import style
+from companion.style import ARCHITECTURE_COLOURS, DIVERGING
 
 import nadtools as nt
-from nadtools.rendering import ARCHITECTURE_COLOURS, DIVERGING
 
 WAVES = [(0, 0), (1, 0), (2, 2), (4, 0), (12, 4), (15, 0), (16, 16), (8, 0)]
 
@@ -22,7 +23,7 @@ def accuracy(architecture: str, frequency: tuple[int, int]) -> float:
     return nt.train(network, *data, nt.TrainConfig(epochs=15), evaluate_every=0, progress=False).test_accuracy
 
 
-nt.rendering.use_book_style()
+style.use_book_style()
 figure = plt.figure(figsize=(10, 4.2))
 left, right = figure.subfigures(1, 2, width_ratios=(5, 4.4), wspace=0.04)
 

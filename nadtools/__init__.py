@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
-from nadtools import boundaries, device, directions, experiments, images, interventions, moments, pooling, storage
+from nadtools import boundaries, device, directions, images, interventions, moments, pooling, storage
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -27,10 +24,6 @@ from nadtools.nads import NADs, captured_energy, subspace_overlap
 from nadtools.sweeps import sweep
 from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
 
-if TYPE_CHECKING:
-    from nadtools import claims, exercises, figures, published, rendering, widgets
-    from nadtools.exercises import check
-
 __all__ = [
     "Concatenated",
     "Evaluation",
@@ -45,17 +38,12 @@ __all__ = [
     "boundaries",
     "build",
     "captured_energy",
-    "check",
-    "claims",
     "concatenate",
     "decode",
     "device",
     "directions",
     "estimate_nads",
     "evaluate",
-    "exercises",
-    "experiments",
-    "figures",
     "flip",
     "fourier_atom",
     "fourier_basis",
@@ -68,25 +56,11 @@ __all__ = [
     "moments",
     "poison",
     "pooling",
-    "published",
     "random_basis",
     "random_direction",
-    "rendering",
     "storage",
     "subspace_overlap",
     "sweep",
     "symmetry_group",
     "train",
-    "widgets",
 ]
-
-# Loaded when first used: most import Plotly, matplotlib, ipywidgets or pooch, which a bare GPU machine need not have.
-_LAZY = ("claims", "exercises", "figures", "published", "rendering", "widgets")
-
-
-def __getattr__(name: str) -> Any:
-    if name == "check":
-        return importlib.import_module("nadtools.exercises").check
-    if name in _LAZY:
-        return importlib.import_module(f"nadtools.{name}")
-    raise AttributeError(f"module 'nadtools' has no attribute {name!r}")

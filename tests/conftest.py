@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from book_browser import BuiltBook, find_chromium, launch, smoke_book
+from companion import experiments, published
 from playwright.sync_api import Browser, sync_playwright
 
 import nadtools as nt
-from nadtools import experiments
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,7 @@ def published_lenet() -> nt.NADs:
     folder = os.environ.get("NADTOOLS_DATA")
     if not folder or not (Path(folder) / "published" / "LeNet_NADs.npy").exists():
         pytest.skip("set NADTOOLS_DATA to a folder with published/LeNet_NADs.npy to compare with the authors' NADs")
-    return nt.published.load_nads("lenet", data_dir=folder)
+    return published.load_nads("lenet", data_dir=folder)
 
 
 @pytest.fixture(scope="module")

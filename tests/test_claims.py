@@ -14,11 +14,11 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
+from companion import claims, experiments, published
+from companion.__main__ import _parser, main
+from companion.claims import alignment, catalogue, checking, display, evidence
 
-import nadtools as nt
-from nadtools import claims, experiments, storage
-from nadtools.__main__ import _parser, main
-from nadtools.claims import alignment, catalogue, checking, display, evidence
+from nadtools import storage
 
 BOOK = Path(__file__).parents[1] / "book"
 CLAIMS = claims.load_claims()
@@ -49,7 +49,7 @@ def test_every_figure_lemma_theorem_and_equation_has_a_claim():
 
 def test_the_file_ships_with_the_package():
     project = tomllib.loads((BOOK.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    assert claims.CLAIMS_FILE.name in project["tool"]["setuptools"]["package-data"]["nadtools.claims"]
+    assert claims.CLAIMS_FILE.name in project["tool"]["setuptools"]["package-data"]["companion.claims"]
 
 
 def test_every_function_is_used():
@@ -158,7 +158,7 @@ def checked():
 
 def test_the_recorded_verdicts_hold(checked):
     changed = {one.claim.id: (one.claim.verdict, one.outcome.verdict) for one in checked if one.changed}
-    assert changed == {}, "if the new verdicts are right: python -m nadtools claims --record"
+    assert changed == {}, "if the new verdicts are right: python -m companion claims --record"
 
 
 def test_every_claim_has_an_outcome(checked):
@@ -186,7 +186,7 @@ def test_what_needs_no_result_is_evaluated_anywhere(claim, tmp_path):
 def test_a_missing_result_is_named_with_the_command_that_makes_it(claim, tmp_path):
     outcome = claims.evaluate(claim, results_dir=tmp_path)
     assert (outcome.measured, outcome.verdict) == ("not stored", "not yet at paper scale")
-    program, command = outcome.command.split("python -m nadtools ")
+    program, command = outcome.command.split("python -m companion ")
     assert not program
     options = _parser().parse_args(command.split())
     # More networks than at laptop scale would not change the NADs of the atlas.
@@ -366,8 +366,8 @@ def test_the_authors_own_accuracies_are_judged(monkeypatch, vgg11, decay, strong
         for name, reach in last.items()
         for index in range(1023)
     ]
-    monkeypatch.setattr(nt.published, "available", lambda: ("nads",))
-    monkeypatch.setattr(nt.published, "load_accuracies", lambda kind: pd.DataFrame(rows))
+    monkeypatch.setattr(published, "available", lambda: ("nads",))
+    monkeypatch.setattr(published, "load_accuracies", lambda kind: pd.DataFrame(rows))
     outcome = claims.evaluate(BY_ID["A6-decay-published"], results_dir=BOOK / "results")
     assert outcome.verdict == decay and f"vgg11 {vgg11}, resnet18 60" in outcome.measured
     assert claims.evaluate(BY_ID["A6-strongest-published"]).verdict == strongest
@@ -392,7 +392,7 @@ def test_a_smaller_run_is_not_yet_a_verdict(tmp_path):
     outcome = claims.evaluate(claim, results_dir=tmp_path)
     assert outcome.verdict == "not yet at paper scale"
     assert outcome.measured == "50.0 % to 100.0 %; agrees, but width 0.25 instead of 1, epochs 6 instead of 20"
-    assert outcome.command == "python -m nadtools run A1 --architecture resnet18 --scale paper"
+    assert outcome.command == "python -m companion run A1 --architecture resnet18 --scale paper"
     # The same numbers count for a control, and the better result is taken where there are two.
     assert claims.evaluate(dataclasses.replace(claim, scale="laptop"), results_dir=tmp_path).verdict == "reproduced"
     invent(tmp_path, "A1", waves(lambda r: 0.5), architecture="resnet18")
@@ -426,7 +426,7 @@ def test_the_authors_files_are_never_downloaded(monkeypatch, tmp_path):
 
     monkeypatch.setenv("NADTOOLS_DATA", str(tmp_path))
     monkeypatch.setenv("NADTOOLS_CACHE", str(tmp_path))
-    monkeypatch.setattr(nt.published, "_read", refuse)
+    monkeypatch.setattr(published, "_read", refuse)
     for name in ("A1-lenet-map", "A5-lenet-published", "A6-lenet-points", "A6-strongest-published"):
         claim = BY_ID[name]
         outcome = claims.evaluate(claim)

@@ -11,9 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
-
-import nadtools as nt
-from nadtools.__main__ import main
+from companion import experiments, stored
+from companion.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "book" / "contributing.md").read_text(encoding="utf-8")
@@ -38,8 +37,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "page", "folder_of_the_checkout": folder}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(nt.experiments, "EXPERIMENTS", {**nt.experiments.EXPERIMENTS})
-        patch.setattr(nt.experiments.runner, "EXPERIMENTS", nt.experiments.EXPERIMENTS)
+        patch.setattr(experiments, "EXPERIMENTS", {**experiments.EXPERIMENTS})
+        patch.setattr(stored, "EXPERIMENTS", experiments.EXPERIMENTS)
         for number, block in enumerate(blocks("python")):
             exec(compile(block, f"contributing.md, block {number + 1}", "exec"), names)
     return names
@@ -60,7 +59,7 @@ def test_a_figure_of_yours(executed: dict[str, Any]) -> None:
     drawn = executed["figure"].data[0]
     assert drawn.y.tolist() == executed["blur"]["eigenvalue"].astype("float32").tolist()
     assert executed["figure"].layout.meta["alt"]
-    assert "blur" not in nt.experiments.EXPERIMENTS
+    assert "blur" not in experiments.EXPERIMENTS
 
 
 def test_a_chapter_of_yours(executed: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from companion import experiments, published
 from scipy.optimize import linprog
 
 import nadtools as nt
@@ -83,10 +84,10 @@ def test_lemma_2():
 )
 def test_secants_predict_the_published_accuracies(published_lenet, architecture, secant, gradient):
     """Rank correlation of α(v) with the published accuracies over one half of the Fourier atoms."""
-    table = nt.published.load_accuracies("fourier")
+    table = published.load_accuracies("fourier")
     half = table[(table.architecture == architecture) & (table.frequency_i <= 0)]
     for estimator, expected in (("secant", secant), ("gradient", gradient)):
-        nads = nt.experiments.load_atlas(architecture, estimator)
+        nads = experiments.load_atlas(architecture, estimator)
         alpha = []
         for i, j in zip(half.frequency_i, half.frequency_j, strict=True):
             own_mirror = i % 16 == 0 and j % 16 == 0
@@ -110,9 +111,9 @@ def test_half_the_margin_does_not_fit():
 
 
 def test_figure_6_was_drawn_with_sigma_one(published_lenet):
-    table = nt.published.load_accuracies("nads")
+    table = published.load_accuracies("nads")
     theirs = table[table.architecture == "lenet"].set_index("index").accuracy
-    stored = nt.experiments.load_table("A6", architecture="lenet", nads="published").set_index("index")
+    stored = experiments.load_table("A6", architecture="lenet", nads="published").set_index("index")
     assert stored.attrs["parameters"]["sigma"] == 1.0
     deviation = (100 * (stored.test_accuracy - theirs)).abs().dropna()
     text = quoted("The noise of figure 6")
@@ -126,10 +127,10 @@ def test_figure_6_was_drawn_with_sigma_one(published_lenet):
 
 
 def test_vgg11_breaks_the_order_of_figure_6(published_lenet):
-    table = nt.published.load_accuracies("nads")
+    table = published.load_accuracies("nads")
     mean = {name: f"{100 * value:.1f} %" for name, value in table.groupby("architecture").accuracy.mean().items()}
     last = table[table.accuracy >= 0.75].groupby("architecture")["index"].max()
-    values = {name: nt.experiments.load_atlas(name).eigenvalues for name in ("vgg11", "resnet18")}
+    values = {name: experiments.load_atlas(name).eigenvalues for name in ("vgg11", "resnet18")}
     effective = {name: round(float(one.sum() ** 2 / one.square().sum())) for name, one in values.items()}
     text = quoted("Which architecture drops first")
     assert f"number of directions is {effective['vgg11']}, and the last NAD that it learns to 75 % is" in text
@@ -142,7 +143,7 @@ def test_vgg11_breaks_the_order_of_figure_6(published_lenet):
 
 def test_resnet18s_eigenvalues_are_ours(published_lenet):
     """Ten networks tell the trace to about 4 %; with another number of secants it would be off by a factor of two."""
-    ours, theirs = nt.experiments.load_atlas("resnet18"), nt.published.load_nads("resnet18")
+    ours, theirs = experiments.load_atlas("resnet18"), published.load_nads("resnet18")
     assert float(ours.eigenvalues.sum() / theirs.eigenvalues.sum()) == pytest.approx(1, abs=0.12)
     text = quoted('What "eigenvals" are')
     assert f"ResNet-18's file holds {theirs.metadata['num_networks']:,}: with" in text
@@ -151,12 +152,12 @@ def test_resnet18s_eigenvalues_are_ours(published_lenet):
 
 
 def test_densenets_number_of_secants_is_open(published_lenet):
-    ours = nt.experiments.load_atlas("densenet121")
-    singular_values = nt.published._read_array("NADs/DenseNet121_eigenvals.npy", None).astype(float)
+    ours = experiments.load_atlas("densenet121")
+    singular_values = published._read_array("NADs/DenseNet121_eigenvals.npy", None).astype(float)
     ratio = float(ours.eigenvalues.sum()) / float((singular_values**2).sum() / 10_000)
     text = quoted("Open")
     assert f"the ratio is {ratio:.2f}." in text and ours.metadata["num_networks"] == 5
-    assert nt.published.load_nads("densenet121").metadata["num_networks"] is None
+    assert published.load_nads("densenet121").metadata["num_networks"] is None
     assert "is 2,558, so" in text  # computed in test_published.py
 
 
@@ -171,7 +172,7 @@ def test_poisoned_images_need_not_be_linearly_separable():
         images = nt.load_images("cifar10", subset=1000, download=False)
     except FileNotFoundError:
         pytest.skip("set NADTOOLS_DATA to a folder with CIFAR-10")
-    nads = nt.experiments.load_atlas("lenet")
+    nads = experiments.load_atlas("lenet")
     counts = []
     for replace in ("own", "all"):
         x = nt.poison(images.x_train, images.y_train, nads, 50, 0.05, replace=replace)

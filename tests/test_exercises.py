@@ -15,9 +15,8 @@ import exercise_answers_09
 import numpy as np
 import pytest
 import torch
-
-from nadtools import exercises
-from nadtools.exercises import Verdict, check, reset
+from companion import exercises
+from companion.grading import Verdict, check, reset
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from companion.grading import check, reset
 from exercise_answers_03 import steps_needed
-
-from nadtools.exercises import check, reset
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,10 @@ import tempfile
 import numpy as np
 import pytest
 import torch
+from companion import experiments
 
 import nadtools as nt
-from nadtools import experiments, storage
+from nadtools import storage
 
 LENET = {"architecture": "lenet", "estimator": "secant"}
 
@@ -239,7 +240,7 @@ def test_a_second_run_of_the_same_says_so_and_leaves_the_first_one_alone(toy, mo
 HOLDS = """
 import sys, time
 from pathlib import Path
-from nadtools.experiments.runner import _working_folder
+from companion.stored import _working_folder
 with _working_folder(Path(sys.argv[1]), {}) as folder:
     (folder / "state").touch()
     print("held", flush=True)

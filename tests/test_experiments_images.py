@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from companion import experiments
+from companion import photographs as module
+from companion.photographs import flipping_claims, paired_interval, poisoning_claims
 
 import nadtools as nt
-from nadtools import experiments, storage, sweeps
-from nadtools.experiments import images as module
-from nadtools.experiments.images import flipping_claims, paired_interval, poisoning_claims
+from nadtools import storage, sweeps
 
 SMOKE = {"scale": "smoke", "device": "cpu", "progress": False}
 DIGITS = {"architecture": "logreg", "data": "digits"}

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from companion import experiments
+from companion.chapter_08 import experiments as module
+from companion.chapter_08.experiments import concatenation_claims, load_pairs, load_transition, pair_claims
 
 import nadtools as nt
-from nadtools import experiments, storage, sweeps
-from nadtools.experiments import pairs as module
-from nadtools.experiments.pairs import concatenation_claims, load_pairs, load_transition, pair_claims
+from nadtools import storage, sweeps
 
 SMOKE = {"scale": "smoke", "device": "cpu", "progress": False}
 B2 = {"architecture": "logreg", "basis": "nads"}

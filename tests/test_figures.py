@@ -12,24 +12,20 @@ import plotly.graph_objects as go
 import plotly.io
 import pytest
 import torch
-
-from nadtools import rendering
-from nadtools.directions import fourier_atom, fourier_basis, fourier_energy, random_direction
-from nadtools.distributions import LinearlySeparable
-from nadtools.figures import (
+from companion import style
+from companion.chapter_04.figures import plot_alignment, plot_atlas, plot_convergence, plot_nads, plot_spectra
+from companion.figures import (
     StaticFigure,
     plot_accuracy_map,
-    plot_alignment,
-    plot_atlas,
-    plot_convergence,
     plot_direction,
     plot_directions,
     plot_history,
-    plot_nads,
     plot_projections,
     plot_samples,
-    plot_spectra,
 )
+
+from nadtools.directions import fourier_atom, fourier_basis, fourier_energy, random_direction
+from nadtools.distributions import LinearlySeparable
 from nadtools.nads import NADs
 
 SHAPE = (8, 8)
@@ -746,7 +742,7 @@ def test_history_draws_each_curve():
     assert len(curves) == 8
     np.testing.assert_allclose(curves["mlp test", "y"].y, results["mlp"].history["test_accuracy"])
     np.testing.assert_allclose(curves["lenet train", "y2"].y, results["lenet"].history["train_loss"])
-    assert curves["lenet test", "y"].line.color == rendering.ARCHITECTURE_COLOURS["lenet"]
+    assert curves["lenet test", "y"].line.color == style.ARCHITECTURE_COLOURS["lenet"]
     assert curves["lenet test", "y"].line.dash != curves["lenet train", "y"].line.dash
     assert "mlp ends at 60.0%" in figure.layout.meta["alt"]
     axes = plot_history(results, backend="matplotlib").axes[0]

@@ -7,16 +7,16 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 import torch
-
-from nadtools.deep_linear import two_weight_landscape
-from nadtools.figures import (
-    StaticFigure,
+from companion.chapter_03.figures import (
     plot_accuracy_and_steps,
     plot_landscapes,
     plot_learning_rates,
     plot_losses,
     plot_steps,
 )
+from companion.figures import StaticFigure
+
+from nadtools.deep_linear import two_weight_landscape
 
 LANDSCAPES = {f"{m:g}": two_weight_landscape(m, learning_rate=0.1, steps=30, resolution=9) for m in (1.0, 0.5, 0.1)}
 FREQUENCIES = torch.arange(0, 65, 8)

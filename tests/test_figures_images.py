@@ -6,9 +6,8 @@ import io
 import numpy as np
 import pytest
 import torch
+from companion.figures import plot_arms, plot_images, plot_index_map, plot_over_indices, plot_poisoning
 from PIL import Image
-
-from nadtools.figures import plot_arms, plot_images, plot_index_map, plot_over_indices, plot_poisoning
 
 
 def decoded(source):

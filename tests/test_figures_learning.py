@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from nadtools.figures import StaticFigure, plot_predictions, plot_spectrum_and_accuracy
+from companion.chapter_05.figures import plot_predictions, plot_spectrum_and_accuracy
+from companion.figures import StaticFigure
 
 BACKENDS = ["plotly", "matplotlib"]
 

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from companion.chapter_01.figures import plot_wave_map
 
 import nadtools as nt
-from nadtools.figures import plot_wave_map
 
 FREQUENCIES = [(0, 0), (-4, 0), (0, -4), (-4, -4), (-4, 4), (-16, -8)]
 VALUES = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]

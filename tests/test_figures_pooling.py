@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from companion.chapter_02.figures import plot_aliasing, plot_pooling_accuracies
+from companion.figures import StaticFigure, plot_curves
 
 from nadtools import pooling
-from nadtools.figures import StaticFigure, plot_aliasing, plot_curves, plot_pooling_accuracies
 
 LAYERS = [(stride, prefilter) for stride in (4, 2) for prefilter in ("average", "identity")]
 SIZE = 32

@@ -9,9 +9,10 @@ import time
 import numpy as np
 import pytest
 import torch
+from companion import experiments
+from companion.__main__ import main
 
-from nadtools import estimation, experiments, storage
-from nadtools.__main__ import main
+from nadtools import estimation, storage
 
 SMOKE = ["run", "atlas", "--architecture", "lenet", "--estimator", "gradient", "--scale", "smoke", "--device", "cpu"]
 STEM = "atlas-lenet-gradient-smoke"
@@ -20,7 +21,7 @@ STEM = "atlas-lenet-gradient-smoke"
 SLOW = """
 import signal, sys, time
 from nadtools import estimation
-from nadtools.__main__ import main
+from companion.__main__ import main
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 estimation._SECONDS_BETWEEN_CHECKPOINTS = 0.0
@@ -73,7 +74,7 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(uninterrupted, monkeypatch
         process.wait()
     if code > 0:
         assert "Traceback" not in errors.read_text()
-        assert "goes on from here: python -m nadtools run atlas --architecture lenet" in errors.read_text()
+        assert "goes on from here: python -m companion run atlas --architecture lenet" in errors.read_text()
     assert not (tmp_path / f"{STEM}.npz").exists()
 
     computed = []
@@ -120,7 +121,7 @@ def test_every_command_has_help(capsys, command):
     with pytest.raises(SystemExit) as stopped:
         main([*command, "--help"])
     assert stopped.value.code == 0
-    assert "usage: python -m nadtools" in capsys.readouterr().out
+    assert "usage: python -m companion" in capsys.readouterr().out
 
 
 def test_list_of_an_empty_folder(capsys, tmp_path):

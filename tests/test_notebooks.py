@@ -9,9 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from book_browser import REPOSITORY, BuiltBook, run_build
+from companion import exercises
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-
-from nadtools import exercises
 
 CHAPTERS = sorted((REPOSITORY / "book").glob("*.ipynb"))
 CONFIG = "title: small\nexecute: {execute_notebooks: 'off', stderr_output: remove-warn}\n"

@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from companion import experiments, published
 from scipy.optimize import isotonic_regression
 
 import nadtools as nt
-from nadtools import experiments
 
 BOOK = Path(__file__).parents[1] / "book"
 
@@ -36,7 +36,7 @@ class Stated(NamedTuple):
 
     fragment: str
     values: Callable[[], Any]
-    #: what the authors published, by the names of ``nt.published.available``
+    #: what the authors published, by the names of ``published.available``
     needs: tuple[str, ...] = ()
 
 
@@ -94,8 +94,8 @@ atlas = functools.cache(experiments.load_atlas)
 largest = functools.cache(experiments.load_largest)
 load_pairs = functools.cache(experiments.load_pairs)
 transition = functools.cache(experiments.load_transition)
-published_nads = functools.cache(nt.published.load_nads)
-published_accuracies = functools.cache(nt.published.load_accuracies)
+published_nads = functools.cache(published.load_nads)
+published_accuracies = functools.cache(published.load_accuracies)
 
 
 def made_with(stored: pd.DataFrame, *names: str) -> tuple[Any, ...]:
@@ -1134,7 +1134,7 @@ def prose(chapter: str) -> str:
     ],
 )
 def test_the_prose_states_what_is_stored(chapter: str, stated: Stated) -> None:
-    at_hand = nt.published.available() if stated.needs and os.environ.get("NADTOOLS_DATA") else ()
+    at_hand = published.available() if stated.needs and os.environ.get("NADTOOLS_DATA") else ()
     missing = ", ".join(sorted(set(stated.needs) - set(at_hand)))
     if missing:
         pytest.skip(f"set NADTOOLS_DATA to a folder with what the authors published ({missing})")

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from companion import published
 
-from nadtools import published
 from nadtools.nads import NADs
 
 FOLDER = os.environ.get("NADTOOLS_DATA")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from companion import experiments, published
 
 import nadtools as nt
-from nadtools import experiments, storage
+from nadtools import storage
 
 FOLDER = Path(__file__).parents[1] / "book" / "results"
 FILES = sorted(FOLDER.glob("*.npz"))
@@ -29,7 +30,9 @@ def test_sizes():
 def test_every_result_is_whole_and_not_stale(path):
     storage.read_arrays(path)  # compares checksums
     differences = experiments.stale(path)
-    assert not differences, f"{path.name} is stale: {'; '.join(differences)}; make it again with python -m nadtools run"
+    assert not differences, (
+        f"{path.name} is stale: {'; '.join(differences)}; make it again with python -m companion run"
+    )
 
 
 @by_name
@@ -78,7 +81,7 @@ def test_lenet_meets_the_published_nads(published_lenet):
 
 
 def test_resnet18_meets_the_published_nads_with_ten_networks(published_lenet):
-    published = nt.published.load_nads("resnet18")
+    theirs = published.load_nads("resnet18")
     nads = experiments.load_atlas("resnet18", "secant")
     assert nads.metadata["num_networks"] == 10
     assert nt.subspace_overlap(nads.vectors, published.vectors, 10) >= 0.93

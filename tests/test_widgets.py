@@ -6,12 +6,7 @@ import time
 import ipywidgets
 import pytest
 import torch
-
-from nadtools import widgets
-from nadtools.architectures import available
-from nadtools.directions import fourier_atom
-from nadtools.estimation import estimate_nads
-from nadtools.widgets import (
+from companion.explorer import (
     DirectionExplorer,
     NadsExplorer,
     StaticNotice,
@@ -19,6 +14,11 @@ from nadtools.widgets import (
     live_only,
     nads_explorer,
 )
+
+from nadtools import widgets
+from nadtools.architectures import available
+from nadtools.directions import fourier_atom
+from nadtools.estimation import estimate_nads
 
 
 def is_png(value):

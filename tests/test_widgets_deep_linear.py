@@ -5,9 +5,9 @@ import math
 import ipywidgets
 import pytest
 import torch
+from companion.explorer import LandscapeExplorer, StaticNotice, landscape_explorer
 
 from nadtools.deep_linear import two_weight_landscape
-from nadtools.widgets import LandscapeExplorer, StaticNotice, landscape_explorer
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from companion.explorer import StaticNotice, flipping_explorer, poisoning_explorer
 
 import nadtools as nt
-from nadtools.widgets import StaticNotice, flipping_explorer, poisoning_explorer
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
+from companion.explorer import StaticNotice, mixture_explorer
 
 from nadtools.directions import fourier_basis
 from nadtools.nads import NADs
-from nadtools.widgets import StaticNotice, mixture_explorer
 
 
 @pytest.fixture(autouse=True)

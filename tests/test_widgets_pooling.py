@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from companion.explorer import StaticNotice, aliasing_explorer
 
 from nadtools import pooling
-from nadtools.widgets import StaticNotice, aliasing_explorer
 
 
 @pytest.fixture(autouse=True)

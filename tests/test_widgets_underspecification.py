@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from companion.explorer import StaticNotice, concatenation_explorer, pair_explorer
 
 import nadtools as nt
-from nadtools.widgets import StaticNotice, concatenation_explorer, pair_explorer
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ Run by ``make benchmark``, not by the ordinary tests: their file names start wit
 Times are processor time of a single thread, which other programs on the same machine disturb little. What is measured
 beside the times, the energy that a number of networks captures, stands in each benchmark's ``extra_info``.
 
-The reference is what the authors published, where it is at hand (see :mod:`nadtools.published`), and otherwise an
+The reference is what the authors published, where it is at hand (see :mod:`companion.published`), and otherwise an
 independent estimate of ours from more networks; ``extra_info`` says which. ``NADTOOLS_BENCHMARK=smoke`` only shows, on
 small images and narrow networks, that everything runs.
 """
@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import torch
+from companion import published
 from torch import Tensor, nn
 
 import nadtools as nt
@@ -211,8 +212,8 @@ def seeds(case: Case):
 
 @functools.cache
 def reference(case: Case) -> tuple[nt.NADs, str]:
-    if not SMOKE and case.architecture in nt.published.available():
-        return nt.published.load_nads(case.architecture), "the authors' published NADs (10,000 networks)"
+    if not SMOKE and case.architecture in published.available():
+        return published.load_nads(case.architecture), "the authors' published NADs (10,000 networks)"
     ours = nads_of(case.architecture, case.reference, seed=REFERENCE)
     return ours, f"an independent estimate by nadtools ({case.reference} networks)"
 

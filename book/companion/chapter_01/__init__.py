@@ -1,0 +1,12 @@
+"""Chapter 1: Why does a network fail on a problem that logistic regression solves?"""
+
+from __future__ import annotations
+
+from companion.chapter_01.explorer import DirectionExplorer, direction_explorer
+from companion.chapter_01.figures import plot_wave_map
+
+__all__ = [
+    "DirectionExplorer",
+    "direction_explorer",
+    "plot_wave_map",
+]

@@ -1,0 +1,267 @@
+"""The theory of pooling: which frequencies fold together, and what is left of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from companion.parts import (
+    COLOURS,
+    Array,
+    ArrayLike,
+    as_mapping,
+    as_vector,
+    dropdown_layout,
+    finish,
+    slider_layout,
+    wrap,
+)
+
+__all__ = ["plot_aliasing", "plot_pooling_accuracies"]
+
+Layer: TypeAlias = tuple[int, str]
+
+
+def plot_aliasing(
+    responses: Mapping[Layer, ArrayLike],
+    accuracies: Mapping[Layer, ArrayLike],
+    title: str | None = None,
+    *,
+    frequency: int = 9,
+    alt: str | None = None,
+) -> go.Figure:
+    """Draw which frequencies share a bin after pooling, how much of each the prefilter lets through, and what is left.
+
+    Two dropdowns choose the stride and the prefilter, a slider chooses the frequency. They change different traces, or
+    different properties of the same ones, so they can be moved in any order.
+
+    Parameters
+    ----------
+    responses
+        From (stride, name of the prefilter), for all combinations, to its spectral response, shape (D,), real or
+        complex, in the order of ``torch.fft.fft``.
+    accuracies
+        From the same keys to the best accuracy at each frequency, shape (D,).
+    title
+    frequency
+        Where the slider stands at first.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    TypeError, ValueError
+        If keys do not form all combinations, or vectors do not have the same length.
+    """
+    strides, prefilters = _layers(responses)
+    _layers(accuracies, like=responses)
+    energies = {key: as_vector(np.abs(np.asarray(value)) ** 2, f"response {key}") for key, value in responses.items()}
+    size = len(next(iter(energies.values())))
+    curves = {key: as_vector(value, f"accuracies {key}", size, "frequency") for key, value in accuracies.items()}
+    for key, energy in energies.items():
+        as_vector(energy, f"response {key}", size, "frequency")
+    if any(size % stride for stride in strides) or not 0 <= frequency <= size // 2:
+        raise ValueError(f"got strides {strides} and frequency {frequency} for {size} samples; expected divisors of D")
+
+    centred = np.arange(size) - size // 2
+    half = np.arange(size // 2 + 1)
+    figure = make_subplots(
+        2,
+        1,
+        vertical_spacing=0.2,
+        subplot_titles=("response |m̂|² of the prefilter", "best accuracy after pooling"),
+    )
+    first = prefilters[0]
+    x, y = _verticals([frequency], 1.05)
+    figure.add_scatter(x=x, y=y, name="ℓ", mode="lines", line={"color": COLOURS[1], "width": 3}, hoverinfo="skip")
+    x, y = _verticals([frequency], 1.0, bottom=0.5)
+    line = {"color": COLOURS[1], "width": 3}
+    figure.add_scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False, row=2, col=1)
+    for stride in strides:
+        shown = {"visible": stride == strides[0]}
+        x, y = _verticals(_aliases(frequency, stride, size), 1.05)
+        dash = {"color": COLOURS[3], "width": 2, "dash": "dash"}
+        figure.add_scatter(x=x, y=y, name="its aliases ℓ + kM", mode="lines", line=dash, hoverinfo="skip", **shown)
+        figure.add_scatter(
+            x=centred,
+            y=_short(np.fft.fftshift(energies[stride, first])),
+            mode="lines",
+            line={"color": COLOURS[0], "width": 2},
+            hovertemplate="frequency %{x}<br>|m̂|² = %{y:.3f}<extra></extra>",
+            showlegend=False,
+            **shown,
+        )
+        figure.add_scatter(
+            x=half,
+            y=_short(curves[stride, first][: size // 2 + 1]),
+            mode="lines",
+            line={"color": COLOURS[0], "width": 2},
+            hovertemplate="ℓ = %{x}<br>accuracy %{y:.1%}<extra></extra>",
+            showlegend=False,
+            row=2,
+            col=1,
+            **shown,
+        )
+    lines = {stride: 2 + 3 * number for number, stride in enumerate(strides)}
+    steps = []
+    for one in half.tolist():
+        places = [_verticals([one], 1.05), _verticals([one], 1.0, bottom=0.5)]
+        places += [_verticals(_aliases(one, stride, size), 1.05) for stride in strides]
+        change = {"x": [place[0] for place in places], "y": [place[1] for place in places]}
+        steps.append({"label": str(one), "method": "restyle", "args": [change, [0, 1, *lines.values()]]})
+    slider = slider_layout(steps, "ℓ = ", -0.14)
+    slider["active"] = frequency
+    per_stride = [index for start in lines.values() for index in (start, start + 1, start + 2)]
+    stride_buttons = [
+        {
+            "label": f"S = {stride}",
+            "method": "restyle",
+            "args": [{"visible": [stride == other for other in strides for _ in range(3)]}, per_stride],
+        }
+        for stride in strides
+    ]
+    drawn = [index for start in lines.values() for index in (start + 1, start + 2)]
+    prefilter_buttons = []
+    for prefilter in prefilters:
+        columns = []
+        for stride in strides:
+            columns += [
+                _short(np.fft.fftshift(energies[stride, prefilter])).tolist(),
+                _short(curves[stride, prefilter][: size // 2 + 1]).tolist(),
+            ]
+        prefilter_buttons.append({"label": prefilter, "method": "restyle", "args": [{"y": columns}, drawn]})
+    menus = [dropdown_layout(stride_buttons), dropdown_layout(prefilter_buttons, x=1)]
+    for menu in menus:
+        menu["pad"] = {"b": 56}
+    figure.update_xaxes(title="frequency", row=1, col=1)
+    figure.update_xaxes(title="frequency ℓ of v", row=2, col=1)
+    figure.update_yaxes(range=[0, 1.08], row=1, col=1)
+    figure.update_yaxes(range=[0.48, 1.02], tickformat=".0%", row=2, col=1)
+    if alt is None:
+        alt = (
+            f"Two panels. Above, the response of the prefilter over {size} frequencies, with lines at a frequency and "
+            "at those that pooling folds onto it. Below, the best accuracy after pooling against the frequency. "
+            "Controls choose the stride, the prefilter and the frequency."
+        )
+    top = 110 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    legend = {"orientation": "h", "x": 0, "y": 1.065, "yanchor": "bottom"}
+    margin = {"l": 54, "r": 12, "t": top, "b": 130}
+    figure.update_layout(sliders=[slider], updatemenus=menus)
+    return finish(figure, title, alt, height=430 + top + 130, margin=margin, legend=legend)
+
+
+def plot_pooling_accuracies(
+    curves: Mapping[str, Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]]],
+    title: str | None = None,
+    *,
+    prefix: str = "ε/σ = ",
+    alt: str | None = None,
+) -> go.Figure:
+    """Draw accuracies against the frequency: a dropdown chooses the layer, a slider the margin.
+
+    Parameters
+    ----------
+    curves
+        From the label of a layer, to the label of a margin, to the name of a curve, to its frequencies and accuracies.
+        Curves whose name begins with "Monte Carlo" are points, those that begin with "printed" are dashed. All layers
+        have the same margins and the same names, and a curve the same frequencies at every margin.
+    title
+    prefix
+        Before the label of the margin.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    TypeError, ValueError
+        If layers or margins do not hold the same curves, or a curve is no pair of vectors of one length.
+    """
+    layers = as_mapping(curves, "curves")
+    margins = list(as_mapping(next(iter(layers.values())), "margins"))
+    names = list(as_mapping(layers[next(iter(layers))][margins[0]], "curves"))
+    start = len(margins) // 2
+    figure = go.Figure()
+    ys: dict[str, list[list[float]]] = {margin: [] for margin in margins}
+    owner = []
+    for number, (label, layer) in enumerate(layers.items()):
+        if list(layer) != margins or any(list(part) != names for part in layer.values()):
+            raise ValueError(f"got other margins or curves for {label!r} than for {next(iter(layers))!r}")
+        for position, name in enumerate(names):
+            for margin in margins:
+                x = as_vector(layer[margin][name][0], f"frequencies of {name!r}")
+                ys[margin].append(_short(as_vector(layer[margin][name][1], name, len(x), "frequency")).tolist())
+            colour = COLOURS[(1, 0, 6)[position] if position < 3 else position]
+            style: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 2}}
+            if name.startswith("Monte Carlo"):
+                style = {"mode": "markers", "marker": {"color": "#8c8c8c", "size": 8, "symbol": "circle-open"}}
+                style["marker"]["line"] = {"width": 2}
+            elif name.startswith("printed"):
+                style["line"]["dash"] = "dash"
+            figure.add_scatter(
+                x=x,
+                y=ys[margins[start]][-1],
+                name=name,
+                visible=number == 0,
+                hovertemplate=f"{name}<br>ℓ = %{{x}}<br>%{{y:.1%}}<extra></extra>",
+                **style,
+            )
+            owner.append(number)
+    everything = list(range(len(owner)))
+    steps = [{"label": m, "method": "restyle", "args": [{"y": ys[m]}, everything]} for m in margins]
+    buttons = [
+        {"label": label, "method": "restyle", "args": [{"visible": [one == number for one in owner]}, everything]}
+        for number, label in enumerate(layers)
+    ]
+    menu = dropdown_layout(buttons)
+    menu["pad"] = {"b": 30}
+    top = 80 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    figure.update_xaxes(title="frequency ℓ of v")
+    figure.update_yaxes(title="accuracy", range=[0.48, 1.02], tickformat=".0%")
+    slider = {**slider_layout(steps, prefix, -0.3), "active": start}
+    figure.update_layout(sliders=[slider], updatemenus=[menu])
+    if alt is None:
+        alt = f"Accuracy after pooling against the frequency: {', '.join(names)}."
+        alt += f" A dropdown chooses the layer ({', '.join(layers)}), a slider the margin ({', '.join(margins)})."
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
+    margin_sizes = {"l": 60, "r": 12, "t": top, "b": 150}
+    return finish(figure, title, alt, height=260 + top + 150, margin=margin_sizes, legend=legend)
+
+
+def _layers(values: Any, like: Any = None) -> tuple[list[int], list[str]]:
+    """Strides and prefilters of a dict over all their combinations."""
+    if not isinstance(values, Mapping) or not values:
+        raise TypeError(f"got {type(values).__name__}; expected a non-empty dict from (stride, prefilter) to a vector")
+    strides = list(dict.fromkeys(stride for stride, _ in values))
+    prefilters = list(dict.fromkeys(prefilter for _, prefilter in values))
+    wanted = {(stride, prefilter) for stride in strides for prefilter in prefilters}
+    if set(values) != wanted or (like is not None and set(like) != wanted):
+        raise ValueError("got some combinations of stride and prefilter; expected all of them, the same for both dicts")
+    return strides, prefilters
+
+
+def _aliases(frequency: int, stride: int, size: int) -> list[int]:
+    """The other frequencies of its bin, from -D/2 up."""
+    bins = size // stride
+    return [(frequency + k * bins + size // 2) % size - size // 2 for k in range(1, stride)]
+
+
+def _verticals(places: list[int], top: float, bottom: float = 0.0) -> tuple[list[Any], list[Any]]:
+    x: list[Any] = [value for place in places for value in (place, place, None)]
+    return x, [bottom, top, None] * len(places)
+
+
+def _short(values: Array) -> Array:
+    """As many digits as can be seen."""
+    return np.round(values, 4)

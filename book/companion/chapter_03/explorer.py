@@ -1,0 +1,113 @@
+"""Explore the loss over two weights, and how gradient descent moves through it."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import Any
+
+import ipywidgets
+
+from companion.chapter_03.figures import plot_landscapes
+from companion.explorer import SLIDER, hidden_image, live_only
+from companion.parts import StaticFigure
+from nadtools import checks
+from nadtools.deep_linear import Landscape, two_weight_landscape
+
+__all__ = ["LandscapeExplorer", "landscape_explorer"]
+
+
+class LandscapeExplorer:
+    """The loss of f(x) = θ m φ x over θ and φ, with a path of gradient descent.
+
+    Built by :func:`landscape_explorer`. Every control is an attribute, so it can be set from Python too.
+
+    Attributes
+    ----------
+    ui : ipywidgets.Widget
+        What the notebook shows.
+    m, learning_rate, sigma, start_theta, start_phi
+        Controls; read and set their ``value``.
+    picture : ipywidgets.Image
+        A PNG picture: the landscape above, the loss by step below.
+    status : ipywidgets.HTML
+        The curvature along φ at the start, the learning rate at which a step along φ diverges, and how far the path
+        gets.
+    landscape : Landscape
+        What the picture shows.
+    """
+
+    landscape: Landscape
+
+    def __init__(self, steps: int, epsilon: float) -> None:
+        self._steps, self._epsilon = steps, epsilon
+        self.m = ipywidgets.FloatLogSlider(
+            value=1.0, min=-1.5, max=0.0, step=0.05, description="m", readout_format=".3f", **SLIDER
+        )
+        self.learning_rate = ipywidgets.FloatLogSlider(
+            value=0.1, min=-2.0, max=1.5, step=0.05, description="learning rate", readout_format=".3f", **SLIDER
+        )
+        self.sigma = ipywidgets.FloatSlider(value=0.3, min=0.0, max=3.0, step=0.1, description="σ", **SLIDER)
+        self.start_theta = ipywidgets.FloatSlider(
+            value=1.0, min=-0.4, max=4.0, step=0.1, description="θ at the start", **SLIDER
+        )
+        self.start_phi = ipywidgets.FloatSlider(
+            value=0.1, min=-0.4, max=4.0, step=0.1, description="φ at the start", **SLIDER
+        )
+        self.picture, self.status = hidden_image(), ipywidgets.HTML()
+        controls = (self.m, self.learning_rate, self.sigma, self.start_theta, self.start_phi)
+        self._changed()  # refuses bad arguments before anything is shown
+        self.ui = ipywidgets.HBox(
+            [ipywidgets.VBox([*controls, self.status]), self.picture], layout=ipywidgets.Layout(flex_flow="row wrap")
+        )
+        for control in controls:
+            control.observe(self._changed, "value")
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.ui._repr_mimebundle_(**options)
+
+    def _changed(self, _: Any = None) -> None:
+        start = self.start_theta.value, self.start_phi.value
+        self.landscape = two_weight_landscape(
+            self.m.value,
+            learning_rate=self.learning_rate.value,
+            steps=self._steps,
+            start=start,
+            epsilon=self._epsilon,
+            sigma=self.sigma.value,
+        )
+        curvature = 2 * (self._epsilon**2 + self.sigma.value**2) * (start[0] * self.m.value) ** 2
+        steps = self.landscape.steps_to_learn
+        self.status.value = html.escape(
+            f"Curvature along φ at the start: {curvature:.3g}. "
+            + (f"A step along φ diverges above the learning rate {2 / curvature:.3g}. " if curvature else "")
+            + (f"Learned after {steps:.0f} steps." if math.isfinite(steps) else f"Not learned in {self._steps} steps.")
+        )
+        figure = plot_landscapes({f"{self.m.value:.3g}": self.landscape}, prefix="m = ", backend="matplotlib")
+        assert isinstance(figure, StaticFigure)
+        self.picture.value, self.picture.layout.display = figure.to_png(dpi=90), None
+
+
+@live_only
+def landscape_explorer(steps: int = 60, epsilon: float = 1.0) -> LandscapeExplorer:
+    """Explore the loss over two weights: choose the prefilter's response, the learning rate, the noise and the start.
+
+    Parameters
+    ----------
+    steps
+        How many steps of gradient descent are drawn; at least 1.
+    epsilon
+        Half the distance between the classes; positive.
+
+    Returns
+    -------
+    LandscapeExplorer or StaticNotice
+        The notice where the book is built as static pages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one.
+    """
+    steps, epsilon = checks.positive_int("steps", steps), checks.positive_number("epsilon", epsilon)
+    return LandscapeExplorer(steps, float(epsilon))

@@ -1,0 +1,16 @@
+"""Chapter 4: What does an architecture prefer, before it has learned anything?"""
+
+from __future__ import annotations
+
+from companion.chapter_04.explorer import NadsExplorer, nads_explorer
+from companion.chapter_04.figures import plot_alignment, plot_atlas, plot_convergence, plot_nads, plot_spectra
+
+__all__ = [
+    "NadsExplorer",
+    "nads_explorer",
+    "plot_alignment",
+    "plot_atlas",
+    "plot_convergence",
+    "plot_nads",
+    "plot_spectra",
+]

@@ -1,0 +1,401 @@
+"""What is learned along directions, against what was known before any training."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from companion.parts import (
+    COLOURS,
+    Array,
+    Backend,
+    Figure,
+    as_mapping,
+    as_vector,
+    check_backend,
+    dropdown_layout,
+    finish,
+    rank_correlation,
+    static_figure,
+    wrap,
+)
+from nadtools import checks
+
+__all__ = ["plot_predictions", "plot_spectrum_and_accuracy"]
+
+_SPECTRUM, _TEST, _TRAIN, _PUBLISHED = "#009e73", "#d55e00", "#8c8c8c", "#0072b2"
+
+
+@dataclass(frozen=True)
+class _Series:
+    """One set of directions: by index, the spectrum and what training came to."""
+
+    index: Array
+    spectrum: Array
+    test: Array
+    deviation: Array | None
+    train: Array | None
+    published: tuple[Array, Array] | None
+
+
+def plot_spectrum_and_accuracy(
+    tables: Mapping[str, pd.DataFrame],
+    title: str | None = None,
+    *,
+    published: Mapping[str, pd.DataFrame] | None = None,
+    index_axis: Literal["linear", "logarithmic"] = "linear",
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw eigenvalues (left axis) and accuracies on D(u_k) (right axis) against the index k of the NADs.
+
+    Eigenvalues are divided by the largest one of their set. Where an index has several trainings, their mean is drawn
+    with a bar of one standard deviation to either side. With Plotly a dropdown chooses the set, and another one whether
+    the index axis is linear or logarithmic; on a logarithmic axis index k stands at k + 1.
+
+    Parameters
+    ----------
+    tables
+        From the label of a set to its trainings, one row each: columns ``index``, ``eigenvalue`` and
+        ``test_accuracy``, and ``train_accuracy`` where it is to be drawn; accuracies in [0, 1].
+    title
+        Above the figure.
+    published
+        From the label of a set to accuracies that somebody else found: columns ``index`` and ``accuracy``.
+    index_axis
+        How the index axis is at first.
+    backend
+        ``"plotly"`` or ``"matplotlib"``, which draws one panel for each set.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError
+        If ``tables`` is no dict, or a table no DataFrame.
+    ValueError
+        If there is no table, one lacks a column, an eigenvalue is not positive, an accuracy is not in [0, 1], or
+        ``published`` has a label that ``tables`` has not.
+    """
+    check_backend(backend)
+    checks.choice("index_axis", index_axis, ("linear", "logarithmic"))
+    given = as_mapping(tables, "tables")
+    others = as_mapping(published, "published") if published else {}
+    unknown = [label for label in others if label not in given]
+    if unknown:
+        raise ValueError(f"got published accuracies for {unknown}; the tables are {list(given)}")
+    sets = {label: _series(label, table, others.get(label)) for label, table in given.items()}
+    if alt is None:
+        alt = f"{title or 'Spectrum and accuracy'}, against the index of the NAD. " + " ".join(
+            f"{label}: the eigenvalue falls to {one.spectrum[-1]:.1g} of the first, test accuracy goes from "
+            f"{one.test[0]:.0%} to {one.test[-1]:.0%}."
+            for label, one in sets.items()
+        )
+    if backend == "matplotlib":
+        return _spectra_matplotlib(sets, title, index_axis, alt)
+
+    figure = go.Figure()
+    groups: list[Hashable] = []
+    for group, one in enumerate(sets.values()):
+        for trace in _traces(one):
+            figure.add_trace(trace.update(visible=group == 0))
+            groups.append(group)
+    figure.update_xaxes(title="index k of the NAD, plus 1", type="log" if index_axis == "logarithmic" else "linear")
+    lowest = min(one.spectrum.min() for one in sets.values())
+    figure.update_layout(
+        yaxis={
+            "title": {"text": "eigenvalue / the first", "font": {"color": _SPECTRUM}},
+            "type": "log",
+            "exponentformat": "power",
+            "dtick": 1,
+            "range": [np.log10(lowest) - 0.1, 0.1],
+        },
+        yaxis2={
+            "title": {"text": "accuracy", "font": {"color": _TEST}},
+            "overlaying": "y",
+            "side": "right",
+            "range": _limits([one.test for one in sets.values()]),
+            "tickformat": ".0%",
+            "tickmode": "linear",  # by default they stand where the left axis has its ticks
+            "dtick": 0.1,
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
+    kinds = ("linear", "logarithmic") if index_axis == "linear" else ("logarithmic", "linear")
+    axis_buttons = [
+        {
+            "label": f"{kind} index",
+            "method": "relayout",
+            "args": [{"xaxis.type": "log" if kind == "logarithmic" else "linear", "xaxis.autorange": True}],
+        }
+        for kind in kinds
+    ]
+    set_buttons = [
+        {"label": label, "method": "restyle", "args": [{"visible": [group == number for group in groups]}]}
+        for number, label in enumerate(sets)
+    ]
+    # One above the other: side by side they would not fit on a telephone.
+    menus = [dropdown_layout(axis_buttons)]
+    if len(sets) > 1:
+        menus.append({**dropdown_layout(set_buttons), "pad": {"b": 48}})
+    lines = wrap(title).count("<br>") + 1 if title else 0
+    top = 20 + 20 * lines + 42 * len(menus)
+    margin = {"l": 56, "r": 56, "t": top, "b": 110}
+    legend = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "xanchor": "left"}
+    return finish(figure, title, alt, height=290 + top + 110, margin=margin, legend=legend, updatemenus=menus)
+
+
+def _series(label: str, table: Any, published: Any) -> _Series:
+    """Mean and spread by index."""
+    frame = _frame(table, f"the table {label!r}", ("index", "eigenvalue", "test_accuracy"))
+    by_index = frame.groupby("index")
+    means = by_index.mean(numeric_only=True)
+    spectrum = as_vector(means["eigenvalue"], f"the eigenvalues of {label!r}")
+    if not np.isfinite(spectrum).all() or spectrum.min() <= 0:
+        raise ValueError(f"got eigenvalues of {label!r} that are not positive numbers; leave those directions out")
+    test = _shares(means["test_accuracy"], f"the test accuracies of {label!r}")
+    repeated = bool((by_index.size() > 1).any())
+    deviation = by_index["test_accuracy"].std().fillna(0.0).to_numpy() if repeated else None
+    train = None
+    if "train_accuracy" in means:
+        train = _shares(means["train_accuracy"], f"the training accuracies of {label!r}")
+    beside = None
+    if published is not None:
+        other = _frame(published, f"the published accuracies of {label!r}", ("index", "accuracy")).sort_values("index")
+        accuracy = _shares(other["accuracy"], f"the published accuracies of {label!r}")
+        beside = other["index"].to_numpy(dtype=float), accuracy
+    return _Series(means.index.to_numpy(dtype=float), spectrum / spectrum.max(), test, deviation, train, beside)
+
+
+def _frame(table: Any, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"got {name} of type {type(table).__name__}; expected a DataFrame")
+    missing = [column for column in columns if column not in table]
+    if missing or table.empty:
+        raise ValueError(f"got {name} with columns {list(table)} and {len(table)} rows; expected rows of {columns}")
+    return table
+
+
+def _shares(values: Any, name: str) -> Array:
+    array = as_vector(values, name)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(f"got {name} outside [0, 1]; expected shares, not per cent")
+    return array
+
+
+def _limits(accuracies: Sequence[Array]) -> list[float]:
+    """From one half to one, and lower where an accuracy is."""
+    return [min(0.48, *(float(array.min()) - 0.02 for array in accuracies)), 1.02]
+
+
+def _traces(one: _Series) -> list[go.Scatter]:
+    place = one.index + 1
+    numbers = one.index.astype(int)
+    bars = None if one.deviation is None else {"array": one.deviation, "thickness": 1.5, "width": 3}
+    traces = [
+        go.Scatter(
+            x=place,
+            y=one.spectrum,
+            customdata=numbers,
+            name="eigenvalue (left)",
+            mode="lines",
+            line={"color": _SPECTRUM, "width": 2},
+            hovertemplate="NAD %{customdata}<br>eigenvalue %{y:.3g} of the first<extra></extra>",
+        ),
+    ]
+    if one.train is not None:
+        traces.append(
+            go.Scatter(
+                x=place,
+                y=one.train,
+                customdata=numbers,
+                name="training accuracy",
+                yaxis="y2",
+                mode="lines",
+                line={"color": _TRAIN, "width": 2, "dash": "dot"},
+                hovertemplate="NAD %{customdata}<br>training accuracy %{y:.1%}<extra></extra>",
+            )
+        )
+    traces.append(
+        go.Scatter(
+            x=place,
+            y=one.test,
+            customdata=numbers,
+            error_y=bars,
+            name="test accuracy",
+            yaxis="y2",
+            mode="lines+markers",
+            line={"color": _TEST, "width": 2},
+            marker={"size": 6},
+            hovertemplate="NAD %{customdata}<br>test accuracy %{y:.1%}<extra></extra>",
+        )
+    )
+    if one.published is not None:
+        index, accuracy = one.published
+        traces.append(
+            go.Scatter(
+                x=index + 1,
+                y=accuracy,
+                customdata=index.astype(int),
+                name="published accuracy",
+                yaxis="y2",
+                mode="markers",
+                marker={"size": 7, "symbol": "circle-open", "color": _PUBLISHED, "line": {"width": 1.5}},
+                hovertemplate="NAD %{customdata}<br>published accuracy %{y:.1%}<extra></extra>",
+            )
+        )
+    return traces
+
+
+def _spectra_matplotlib(sets: dict[str, _Series], title: str | None, index_axis: str, alt: str) -> Figure:
+    figure = static_figure(title, alt, (6.4, 0.4 + 2.8 * len(sets)))
+    for axes, (label, one) in zip(figure.subplots(len(sets), squeeze=False).flat, sets.items(), strict=True):
+        place = one.index + 1
+        axes.plot(place, one.spectrum, color=_SPECTRUM, label="eigenvalue (left)")
+        axes.set(yscale="log", xlabel="index k of the NAD, plus 1", ylabel="eigenvalue / the first")
+        axes.set_xscale("log" if index_axis == "logarithmic" else "linear")
+        axes.set_title(label, fontsize=9)
+        right = axes.twinx()
+        right.grid(False)
+        if one.train is not None:
+            right.plot(place, one.train, ":", color=_TRAIN, label="training accuracy")
+        right.errorbar(place, one.test, one.deviation, color=_TEST, marker="o", markersize=3, label="test accuracy")
+        if one.published is not None:
+            index, accuracy = one.published
+            right.plot(index + 1, accuracy, "o", color=_PUBLISHED, mfc="none", ms=4, label="published accuracy")
+        right.set(ylabel="accuracy", ylim=tuple(_limits([one.test])))
+        right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        handles = [entry for part in (axes, right) for entry in part.get_legend_handles_labels()[0]]
+        right.legend(handles=handles, frameon=False, fontsize=8)
+    return figure
+
+
+def plot_predictions(
+    tables: Mapping[str, pd.DataFrame],
+    title: str | None = None,
+    *,
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw test accuracy against several predictions of it; a dropdown chooses the family of directions.
+
+    The legend gives Spearman's rank correlation of each prediction with accuracy.
+
+    Parameters
+    ----------
+    tables
+        From the label of a family to its directions, one row each: the index names the direction, ``accuracy`` is in
+        [0, 1], and each other column is a prediction, positive, such as α(v) by one estimator, as a multiple of its
+        mean over all directions.
+    title
+        Above the figure.
+    backend
+        ``"plotly"`` or ``"matplotlib"``, which draws one panel for each family.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError
+        If ``tables`` is no dict, or a table no DataFrame.
+    ValueError
+        If a table has no ``accuracy``, no prediction or fewer than three rows, families differ in their predictions,
+        or values are not as described.
+    """
+    check_backend(backend)
+    families: dict[str, pd.DataFrame] = {}
+    for label, table in as_mapping(tables, "tables").items():
+        frame = _frame(table, f"the table {label!r}", ("accuracy",))
+        _shares(frame["accuracy"], f"the accuracies of {label!r}")
+        if len(frame) < 3 or len(frame.columns) < 2:
+            raise ValueError(f"got {frame.shape} in {label!r}; expected at least 3 directions and one prediction")
+        for name in frame.columns.drop("accuracy"):
+            values = as_vector(frame[name], f"the predictions {name!r} of {label!r}")
+            if not (np.isfinite(values).all() and (values > 0).all()):
+                raise ValueError(f"got predictions {name!r} of {label!r} that are not positive; expected α(v) > 0")
+        families[label] = frame
+    names = list(next(iter(families.values())).columns.drop("accuracy"))
+    for label, frame in families.items():
+        if sorted(frame.columns.drop("accuracy")) != sorted(names):
+            raise ValueError(f"got predictions {list(frame)} in {label!r}; expected those of the first family, {names}")
+    summaries = {
+        label: {name: rank_correlation(frame[name].to_numpy(), frame["accuracy"].to_numpy()) for name in names}
+        for label, frame in families.items()
+    }
+    if alt is None:
+        parts = [f"{label}: " + ", ".join(f"{n} {r}" for n, r in found.items()) for label, found in summaries.items()]
+        alt = f"{title or 'Accuracy against its predictions'}; Spearman's rank correlations. {'; '.join(parts)}."
+    if backend == "matplotlib":
+        return _predictions_matplotlib(families, summaries, names, title, alt)
+
+    figure = go.Figure()
+    groups = []
+    for group, (label, frame) in enumerate(families.items()):
+        for number, name in enumerate(names):
+            figure.add_scatter(
+                x=frame[name].to_numpy(dtype=np.float32),
+                y=frame["accuracy"].to_numpy(dtype=np.float32),
+                text=[str(entry) for entry in frame.index],
+                name=f"{name} ({summaries[label][name]})",
+                mode="markers",
+                marker={"size": 7, "color": COLOURS[number % len(COLOURS)], "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
+                visible=group == 0,
+                hovertemplate="%{text}<br>prediction %{x:.3g}<br>accuracy %{y:.1%}<extra></extra>",
+            )
+            groups.append(group)
+    buttons = [
+        {"label": label, "method": "restyle", "args": [{"visible": [group == number for group in groups]}]}
+        for number, label in enumerate(families)
+    ]
+    menus = [dropdown_layout(buttons)] if len(families) > 1 else []
+    accuracies = [frame["accuracy"].to_numpy() for frame in families.values()]
+    figure.update_xaxes(type="log", title="prediction (1: the mean)", exponentformat="power", dtick=1)
+    figure.update_yaxes(title="test accuracy", tickformat=".0%", range=_limits(accuracies))
+    lines = wrap(title).count("<br>") + 1 if title else 0
+    top = 20 + 20 * lines + 42 * len(menus)
+    margin = {"l": 56, "r": 12, "t": top, "b": 90}
+    legend = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "xanchor": "left"}
+    layout = {"margin": margin, "legend": legend, "updatemenus": menus, "showlegend": True, "hovermode": "closest"}
+    return finish(figure, title, alt, height=290 + top + 90, **layout)
+
+
+_SYMBOLS = ("circle", "square", "diamond", "cross", "x")
+_MARKERS = ("o", "s", "D", "P", "X")
+
+
+def _predictions_matplotlib(
+    families: dict[str, pd.DataFrame],
+    summaries: dict[str, dict[str, str]],
+    names: list[str],
+    title: str | None,
+    alt: str,
+) -> Figure:
+    figure = static_figure(title, alt, (6.4, 0.4 + 2.8 * len(families)))
+    for axes, (label, frame) in zip(figure.subplots(len(families), squeeze=False).flat, families.items(), strict=True):
+        for number, name in enumerate(names):
+            style = {"marker": _MARKERS[number % len(_MARKERS)], "color": COLOURS[number % len(COLOURS)], "s": 18}
+            axes.scatter(frame[name], frame["accuracy"], label=f"{name} ({summaries[label][name]})", **style)
+        axes.set(
+            xscale="log",
+            xlabel="prediction (1: the mean)",
+            ylabel="test accuracy",
+            ylim=_limits([frame["accuracy"].to_numpy()]),
+        )
+        axes.set_title(label, fontsize=9)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        axes.legend(frameon=False, fontsize=8)
+    return figure

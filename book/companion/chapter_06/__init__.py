@@ -1,0 +1,12 @@
+"""Chapter 6: Does a network follow a carrier along a NAD?"""
+
+from __future__ import annotations
+
+from companion.chapter_06.explorer import FlippingExplorer, PoisoningExplorer, flipping_explorer, poisoning_explorer
+
+__all__ = [
+    "FlippingExplorer",
+    "PoisoningExplorer",
+    "flipping_explorer",
+    "poisoning_explorer",
+]

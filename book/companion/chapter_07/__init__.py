@@ -1,0 +1,10 @@
+"""Chapter 7: What if the photographs stood in the reverse order of the NADs?"""
+
+from __future__ import annotations
+
+from companion.chapter_06.explorer import FlippingExplorer, flipping_explorer
+
+__all__ = [
+    "FlippingExplorer",
+    "flipping_explorer",
+]

@@ -1,0 +1,14 @@
+"""Chapter 9: Photographs or a simple hint: which is used?"""
+
+from __future__ import annotations
+
+from companion.chapter_08.experiments import load_transition
+from companion.chapter_08.explorer import ConcatenationExplorer, concatenation_explorer
+from companion.chapter_08.figures import plot_transition
+
+__all__ = [
+    "ConcatenationExplorer",
+    "concatenation_explorer",
+    "load_transition",
+    "plot_transition",
+]

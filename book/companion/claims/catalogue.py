@@ -1,0 +1,124 @@
+"""The file of claims: how it is read, and how new verdicts are written into it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from companion.claims.evidence import EVALUATORS, SCALES, paper_parameters
+from companion.claims.model import PAPERS, Checked, Claim, Verdict
+from nadtools import storage
+
+__all__ = ["CLAIMS_FILE", "load_claims", "record_verdicts"]
+
+#: The claims.
+CLAIMS_FILE = Path(__file__).with_name("claims.toml")
+_NETWORKS: Final = {
+    "logreg": "logistic regression",
+    "mlp": "the MLP",
+    "lenet": "LeNet",
+    "vgg11": "VGG-11",
+    "resnet18": "ResNet-18",
+    "densenet121": "DenseNet-121",
+}
+
+
+def load_claims(path: str | os.PathLike[str] | None = None) -> tuple[Claim, ...]:
+    """Read the claims of both papers, in their order, from ``claims.toml`` or another file.
+
+    A table with a verdict for each of several architectures (``verdict.lenet``, ``verdict.vgg11``) is a claim for each
+    of them. In its texts ``{architecture}`` and ``{network}`` stand for the name in code and in prose.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no TOML, an entry is missing, unknown or empty, an id stands twice, or a function, a verdict or a
+        result is not known.
+    """
+    path = Path(CLAIMS_FILE if path is None else path)
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("claim", [])
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is no TOML: {error}") from error
+    claims = tuple(_claim(one) for table in tables for one in _for_each_architecture(table))
+    ids = [claim.id for claim in claims]
+    if twice := {one for one in ids if ids.count(one) > 1}:
+        raise ValueError(f"ids that stand twice: {', '.join(sorted(twice))}")
+    return claims
+
+
+def _for_each_architecture(table: dict[str, Any]) -> list[dict[str, Any]]:
+    verdicts = table.get("verdict")
+    if not (verdicts and isinstance(verdicts, dict)):
+        return [table]
+    claims = []
+    for architecture, verdict in verdicts.items():
+        names = {"{architecture}": architecture, "{network}": _NETWORKS.get(architecture, architecture)}
+        claim = {**table, "selectors": {**table.get("selectors", {}), "architecture": architecture}, "verdict": verdict}
+        for placeholder, name in names.items():
+            claim |= {key: text.replace(placeholder, name) for key, text in claim.items() if isinstance(text, str)}
+        claims.append(claim)
+    return claims
+
+
+def _claim(table: Mapping[str, Any]) -> Claim:
+    name = table.get("id", "a claim without id")
+    fields = [field.name for field in dataclasses.fields(Claim)]
+    unknown = [key for key in table if key not in fields]
+    needed = fields[: fields.index("chapter")]  # the others may be left out
+    missing = [key for key in needed if not table.get(key)]
+    if unknown or missing:
+        raise ValueError(f"{name}: unknown entries {unknown}, missing or empty entries {missing}")
+    claim = Claim(**table)
+    for what, got, known in (
+        ("paper", claim.paper, tuple(PAPERS)),
+        ("function", claim.function, tuple(EVALUATORS)),
+        ("verdict", claim.verdict, get_args(Verdict)[:-1]),
+        ("scale", claim.scale, SCALES),
+    ):
+        if got not in known:
+            raise ValueError(f"{name}: unknown {what} {got!r}; known are {', '.join(map(repr, known))}")
+    if claim.experiment:
+        try:
+            paper_parameters(claim.experiment, claim.selectors)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{name}: no experiment {claim.experiment} with {dict(claim.selectors)}") from error
+    return claim
+
+
+def record_verdicts(checked: Sequence[Checked], path: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+    """Write the verdicts that changed into ``claims.toml`` or another file. Nothing but these words is touched.
+
+    Returns
+    -------
+    tuple of str
+        The ids of the claims whose verdict was rewritten.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or written.
+    """
+    path = Path(CLAIMS_FILE if path is None else path)
+    changed = {one.claim.id: one.outcome.verdict for one in checked if one.changed}
+    lines, current, written = path.read_text(encoding="utf-8").splitlines(keepends=True), "", []
+    for number, line in enumerate(lines):
+        if line.startswith("[["):
+            current = ""
+        elif match := re.match(r'id = "([^"]+)"', line):
+            current = match[1]
+        elif match := re.match(r"verdict(?:\.(\w+))? = ", line):
+            name = current.replace("{architecture}", match[1] or "")
+            if name in changed:
+                lines[number] = re.sub(r'"[^"]*"', f'"{changed[name]}"', line, count=1)
+                written.append(name)
+    if written:
+        storage.write_bytes(path, "".join(lines).encode())
+    return tuple(written)

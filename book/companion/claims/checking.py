@@ -1,0 +1,117 @@
+"""From what a function finds to an outcome: its verdict, where it comes from, and whether its size counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import nadtools
+from companion import experiments
+from companion.claims.catalogue import load_claims
+from companion.claims.evidence import EVALUATORS, NotHereError, Where, paper_parameters
+from companion.claims.model import NO_SOURCE, NOT_HERE, NOT_STORED, NOT_YET, Checked, Claim, Outcome
+from nadtools.storage import device_of
+
+__all__ = ["check_claims", "evaluate"]
+
+_DATA: Final = {
+    "cifar10": "CIFAR-10",
+    "cifar10-jpeg": "CIFAR-10 as JPEG",
+    "cifar10-subset": "5,000 images of CIFAR-10",
+    "digits": "scikit-learn's digits",
+}
+_COMPUTED: Final = {
+    "data": "computed here",
+    "width": NO_SOURCE,
+    "seeds": NO_SOURCE,
+    "device": "cpu",
+    "date": "when shown",
+    "version": nadtools.__version__,
+}
+
+
+def evaluate(claim: Claim, *, results_dir: Where = None) -> Outcome:
+    """Look at a claim with what is stored.
+
+    Parameters
+    ----------
+    claim : Claim
+    results_dir : path, optional
+        See :func:`companion.experiments.results_folder`.
+
+    Raises
+    ------
+    ValueError
+        If a stored file is damaged, or holds something else than its name says.
+    """
+    try:
+        found = EVALUATORS[claim.function](claim, results_dir)
+    except FileNotFoundError as error:
+        return Outcome(NOT_STORED, NOT_YET, command=str(error).partition("make it with: ")[2])
+    except NotHereError as error:
+        return Outcome(str(error), NOT_HERE)
+    origins = [_provenance(record, seeds) for record, seeds in found.sources] or [_COMPUTED]
+    joined = {name: "; ".join(dict.fromkeys(origin[name] for origin in origins)) for name in _COMPUTED}
+    smaller = {_command(record): parts for record, _ in found.sources if (parts := _shortfall(record, claim.scale))}
+    if not smaller:
+        return Outcome(found.text, found.verdict, **joined)
+    reasons = dict.fromkeys(part for parts in smaller.values() for part in parts)
+    agrees = "agrees" if all(found.holds) else "agrees in part" if any(found.holds) else "does not agree"
+    return Outcome(f"{found.text}; {agrees}, but {', '.join(reasons)}", NOT_YET, **joined, command=next(iter(smaller)))
+
+
+def check_claims(claims: Iterable[Claim] | None = None, *, results_dir: Where = None) -> tuple[Checked, ...]:
+    """Look at all claims, or at those that are given, and compare with what is recorded."""
+    chosen = load_claims() if claims is None else claims
+    return tuple(Checked(claim, evaluate(claim, results_dir=results_dir)) for claim in chosen)
+
+
+def _shortfall(record: Mapping[str, Any], needed: str) -> list[str]:
+    """In what a result falls short of the size that counts. Fewer directions and fewer seeds do count."""
+    stored, selectors = record["parameters"], record["selectors"]
+    if stored != paper_parameters(record["experiment"], selectors, record["scale"]):
+        return ["stale: the code has other parameters now"]
+    if needed == "laptop":
+        return []
+    paper = paper_parameters(record["experiment"], selectors)
+    parts = []
+    if _width(stored) < _width(paper):
+        parts.append(f"width {_width(stored):g} instead of {_width(paper):g}")
+    epochs, full = (parameters.get("config", {}).get("epochs", 0) for parameters in (stored, paper))
+    if epochs < full:
+        parts.append(f"epochs {epochs:g} instead of {full:g}")
+    if stored.get("num_train", 0) < paper.get("num_train", 0):
+        parts.append(f"{stored['num_train']:,} samples instead of {paper['num_train']:,}")
+    if (data := selectors.get("data", "cifar10")) not in ("cifar10", "cifar10-jpeg"):
+        parts.append(f"{_DATA[data]} instead of 50,000 photographs")
+    return parts
+
+
+def _width(parameters: Mapping[str, Any]) -> float:
+    return float(parameters.get("build_options", {}).get("width", parameters.get("width", 1.0)))
+
+
+def _provenance(record: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, str]:
+    parameters = record["parameters"]
+    parts = [_DATA[record["selectors"]["data"]]] if "data" in record["selectors"] else []
+    if "num_networks" in parameters:
+        parts.append(f"{parameters['num_networks']} untrained networks")
+    if "sigma" in parameters:
+        samples = f", {parameters['num_train']:,} samples" if "num_train" in parameters else ""
+        parts.append(f"D(v) with σ = {parameters['sigma']:g}{samples}")
+    return {
+        "data": " ⊕ ".join(parts),
+        "width": f"{_width(parameters):g}",
+        "seeds": ", ".join(map(str, seeds)),
+        "device": device_of(record),
+        "date": record["date"][:10],
+        "version": str(record["versions"]["nadtools"]),
+    }
+
+
+def _command(record: Mapping[str, Any]) -> str:
+    """What makes the same result at the paper's size."""
+    experiment = experiments.EXPERIMENTS[record["experiment"]]
+    chosen = {**record["selectors"], "data": "cifar10"}
+    options = [f"--{name.replace('_', '-')} {chosen[name]}" for name in experiment.selectors]
+    return " ".join(["python -m companion run", experiment.name, *options, "--scale paper"])

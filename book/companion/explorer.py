@@ -1,0 +1,175 @@
+"""What every explorer shares: controls, pictures, and work in a thread that can be stopped."""
+
+from __future__ import annotations
+
+import functools
+import html
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+import ipywidgets
+import torch
+
+from companion.figures import StaticFigure
+from nadtools.architectures import available
+from nadtools.checks import check_seed, check_shape
+from nadtools.device import resolve_device
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StaticNotice:
+    """What a static page shows in the place of an explorer.
+
+    Attributes
+    ----------
+    name
+        The explorer's name, for example ``"direction_explorer"``.
+    """
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{self.name}() needs a running kernel: open this chapter in JupyterLab (make lab) and run the cell."
+
+    def _repr_html_(self) -> str:
+        return (
+            '<p class="nadtools-live-only"><em>Live only.</em> This explorer needs a running kernel: open this chapter '
+            f"in JupyterLab (<code>make lab</code>) and run <code>nt.widgets.{html.escape(self.name)}()</code>.</p>"
+        )
+
+
+def is_static() -> bool:
+    """Whether the book is being built as static pages."""
+    return os.environ.get("NADTOOLS_STATIC", "") not in ("", "0")
+
+
+def live_only(make: Callable[P, T]) -> Callable[P, T | StaticNotice]:
+    """Make an explorer return a :class:`StaticNotice` where the book is built as static pages.
+
+    Parameters
+    ----------
+    make
+        A function that builds an explorer.
+    """
+
+    @functools.wraps(make)
+    def make_or_explain(*args: P.args, **kwargs: P.kwargs) -> T | StaticNotice:
+        if is_static():
+            return StaticNotice(getattr(make, "__name__", "explorer"))
+        return make(*args, **kwargs)
+
+    return make_or_explain
+
+
+LABELS = {"style": {"description_width": "7em"}}
+SLIDER: dict[str, Any] = {"continuous_update": False, **LABELS}
+
+
+class Explorer:
+    """Controls, pictures, a line of status, and one piece of work at a time in a thread that can be stopped."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        seed: int,
+        device: str | torch.device | None,
+        architectures: Sequence[str] | None = None,
+    ) -> None:
+        height, width = check_shape("shape", shape)
+        self._shape = (height, width)
+        self._seed = check_seed(seed)
+        self._device = resolve_device(device)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.RLock()  # for drawing, and for what says whether work is going on
+        self._running = False
+        # One of f and −f is enough: both name the same cosine.
+        self.frequency_i = ipywidgets.IntSlider(
+            value=min(3, height // 2), min=-(height // 2), max=height // 2, description="frequency i", **SLIDER
+        )
+        self.frequency_j = ipywidgets.IntSlider(
+            value=min(4, width // 2), min=0, max=width // 2, description="frequency j", **SLIDER
+        )
+        names = architectures or available()
+        self.architecture = ipywidgets.Dropdown(
+            options=names, value="lenet" if "lenet" in names else names[0], description="architecture", **LABELS
+        )
+        self.stop_button = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
+        self.stop_button.on_click(lambda _: self.stop())
+        self.status = ipywidgets.HTML()
+
+    def _lay_out(
+        self,
+        start_button: ipywidgets.Button,
+        fixed_while_running: Sequence[ipywidgets.Widget],
+        controls: Sequence[ipywidgets.Widget],
+        pictures: Sequence[ipywidgets.Widget],
+    ) -> None:
+        self._start_button, self._fixed_while_running = start_button, fixed_while_running
+        start_button.on_click(lambda _: self.start())
+        self.ui = ipywidgets.HBox(
+            [ipywidgets.VBox([*controls, self.status]), ipywidgets.VBox(list(pictures))],
+            layout=ipywidgets.Layout(flex_flow="row wrap"),
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.ui._repr_mimebundle_(**options)
+
+    def start(self) -> None:
+        """Begin the work, unless it is going on."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Ask the work to end after its current step."""
+        self._stop.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the work to end, at most ``timeout`` seconds; return whether it has."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+            return not self._thread.is_alive()
+        return True
+
+    def _begin(self, name: str, work: Callable[[], None]) -> None:
+        """Do the work in a thread, and say so if it fails."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:  # a thread has nobody above it who could show the error
+                self._say(f"The {name} failed: {type(error).__name__}: {error}")
+            finally:
+                self._set_running(False)
+
+        self._stop.clear()
+        self._set_running(True)
+        self._thread = threading.Thread(target=run, name="nadtools-explorer", daemon=True)
+        self._thread.start()
+
+    def _set_running(self, running: bool) -> None:
+        with self._lock:
+            self._running = running
+            for control in (*self._fixed_while_running, self._start_button):
+                control.disabled = running
+            self.stop_button.disabled = not running
+
+    def _show(self, image: ipywidgets.Image, draw: Callable[[], Any]) -> None:
+        with self._lock:
+            figure = draw()
+            assert isinstance(figure, StaticFigure)
+            image.value, image.layout.display = figure.to_png(dpi=90), None
+
+    def _say(self, message: str) -> None:
+        self.status.value = html.escape(message)
+
+
+def hidden_image() -> ipywidgets.Image:
+    """A picture that shows once it has content."""
+    # Hidden until there is something to show: browsers draw a broken image otherwise.
+    return ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%", display="none"))

@@ -1,0 +1,21 @@
+"""What the figures of two or more chapters draw, with Plotly, or with matplotlib for a live explorer.
+
+Nothing is computed here beyond what is drawn. Each builder takes ``alt``, the text for readers who cannot see the
+figure; where it is not given, one is written from the data. A Plotly figure holds it in ``layout.meta["alt"]``, a
+matplotlib figure in its attribute ``alt``. Images have row 0 at the top, and so do frequencies: i, the vertical
+frequency, grows downwards.
+"""
+
+from __future__ import annotations
+
+from companion.figures.curves import plot_curves
+from companion.figures.directions import plot_direction, plot_directions
+from companion.figures.images import plot_arms, plot_images, plot_index_map, plot_over_indices, plot_poisoning
+from companion.figures.training import plot_accuracy_map, plot_history, plot_projections, plot_samples
+from companion.parts import StaticFigure
+
+__all__ = [
+    "StaticFigure", "plot_accuracy_map", "plot_arms", "plot_curves", "plot_direction", "plot_directions",
+    "plot_history", "plot_images", "plot_index_map", "plot_over_indices", "plot_poisoning", "plot_projections",
+    "plot_samples",
+]  # fmt: skip

@@ -1,0 +1,452 @@
+"""Data, trainings and their accuracies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+from matplotlib.ticker import MaxNLocator
+from plotly.subplots import make_subplots
+
+from companion.style import SEQUENTIAL
+
+if TYPE_CHECKING:
+    from nadtools.training import TrainResult
+from companion.parts import (
+    COLOURS,
+    Array,
+    ArrayLike,
+    Backend,
+    Figure,
+    StaticFigure,
+    as_array,
+    as_direction,
+    as_images,
+    as_mapping,
+    as_vector,
+    check_backend,
+    chooser,
+    colour_bar,
+    colour_of,
+    draw_pixels,
+    finish,
+    pixel_trace,
+    short,
+    square_cells,
+    static_figure,
+)
+from nadtools import checks
+
+__all__ = ["plot_accuracy_map", "plot_history", "plot_projections", "plot_samples"]
+
+
+def plot_accuracy_map(
+    frequencies: Sequence[tuple[int, int]],
+    accuracies: ArrayLike | Mapping[str, ArrayLike],
+    title: str | None = None,
+    extra: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    quantity: str = "test accuracy",
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw accuracy over two-dimensional Fourier frequencies, from 50 % to 100 %.
+
+    Parameters
+    ----------
+    frequencies
+        (i, j) of each accuracy; the cells are as wide as the largest step that all of them share.
+    accuracies
+        In [0, 1], one for each frequency; NaN leaves a cell blank. With a dict from labels (architectures) to such
+        accuracies a dropdown chooses (matplotlib: one panel for each).
+    title
+        Above the figure.
+    extra
+        Name to values, one for each frequency, to show when the pointer is over a cell.
+    quantity
+        What kind of accuracy it is.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a frequency occurs twice or is not a pair of integers, or an accuracy is not in [0, 1].
+    """
+    check_backend(backend)
+    cells = as_array(list(frequencies), "frequencies")
+    if cells.ndim != 2 or cells.shape[1:] != (2,) or not (cells == cells.round()).all():
+        raise ValueError(f"got frequencies of shape {cells.shape}; expected a list of pairs of integers (i, j)")
+    pairs = [(int(i), int(j)) for i, j in cells]
+    if len(set(pairs)) < len(pairs):
+        twice = next(pair for pair in pairs if pairs.count(pair) > 1)
+        raise ValueError(f"got frequency {twice} more than once; expected one accuracy for each frequency")
+    table = as_mapping(accuracies, "accuracies") if isinstance(accuracies, Mapping) else {"": accuracies}
+    values = {
+        label: as_vector(given, f"accuracies {label}".strip(), len(pairs), "frequency")
+        for label, given in table.items()
+    }
+    for label, given in values.items():
+        if ((given < 0) | (given > 1)).any():
+            worst = given[(given < 0) | (given > 1)][0]
+            raise ValueError(
+                f"got accuracy {worst:g}{' of ' + label if label else ''}; expected shares in [0, 1], not per cent"
+            )
+    details = {name: list(column) for name, column in (extra or {}).items()}
+    for name, column in details.items():
+        if len(column) != len(pairs):
+            raise ValueError(
+                f"got {len(column)} values in extra[{name!r}]; expected {len(pairs)}, one for each frequency"
+            )
+
+    rows, row_of = _axis_cells([i for i, _ in pairs])
+    columns, column_of = _axis_cells([j for _, j in pairs])
+    where = ([row_of[i] for i, _ in pairs], [column_of[j] for _, j in pairs])
+    grids = {}
+    for label, given in values.items():
+        grids[label] = np.full((len(rows), len(columns)), np.nan)
+        grids[label][where] = given
+    hover = np.full((len(rows), len(columns)), "", dtype=object)
+    for k, cell in enumerate(zip(*where, strict=True)):
+        hover[cell] = "".join(f"<br>{name} {short(column[k])}" for name, column in details.items())
+    if alt is None:
+        parts = []
+        for label, given in values.items():
+            low, high = np.nanmin(given) if np.isfinite(given).any() else 0.0, np.nanmax([*given, 0.0])
+            parts.append(f"{label + ' ' if label else ''}between {low:.0%} and {high:.0%}")
+        alt = f"{title or quantity.capitalize()} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
+    if backend == "matplotlib":
+        return _accuracy_map_matplotlib(grids, rows, columns, title, alt)
+
+    labels = list(grids)
+    figure = go.Figure()
+    for number, grid in enumerate(grids.values()):
+        figure.add_trace(
+            go.Heatmap(
+                x=columns,
+                y=rows,
+                z=grid.astype(np.float32),
+                zmin=0.5,
+                zmax=1.0,
+                colorscale=SEQUENTIAL,
+                visible=number == 0,
+                hoverongaps=False,
+                text=hover if details else None,
+                hovertemplate="frequency (%{y}, %{x})<br>accuracy %{z:.1%}%{text}<extra></extra>"
+                if details
+                else "frequency (%{y}, %{x})<br>accuracy %{z:.1%}<extra></extra>",
+                colorbar=colour_bar(
+                    (0, 1), 230, y=-0.14, dtick=0.1, tickformat=".0%", title={"text": quantity, "side": "top"}
+                ),
+            )
+        )
+    step_j, step_i = _step(columns), _step(rows)
+    axis = {"showgrid": False, "zeroline": False, "constrain": "domain"}
+    figure.update_xaxes(title="frequency j", range=[columns[0] - step_j / 2, columns[-1] + step_j / 2], **axis)
+    figure.update_yaxes(
+        title="frequency i", range=[rows[-1] + step_i / 2, rows[0] - step_i / 2], scaleanchor="x", **axis
+    )
+    titles = [": ".join(part for part in (title, label) if part) for label in labels]
+    top = 56 if titles[0] else 24
+    if len(labels) > 1:
+        figure.update_layout(chooser("dropdown", labels, range(len(labels)), titles))
+        top += 44
+    margin = {"l": 52, "r": 12, "t": top, "b": 118}
+    return finish(figure, titles[0], alt, height=320 + top + 118, margin=margin)
+
+
+def _axis_cells(given: list[int]) -> tuple[Array, dict[int, int]]:
+    """Make evenly spaced cells that hold all the given frequencies, as few as possible."""
+    low, high = min(given), max(given)
+    step = math.gcd(*(value - low for value in given)) or 1
+    cells = np.arange(low, high + 1, step)
+    return cells, {int(value): number for number, value in enumerate(cells)}
+
+
+def _step(cells: Array) -> float:
+    return float(cells[1] - cells[0]) if len(cells) > 1 else 1.0
+
+
+def _accuracy_map_matplotlib(
+    grids: dict[str, Array], rows: Array, columns: Array, title: str | None, alt: str
+) -> StaticFigure:
+    figure = static_figure(title, alt, (2.7 * len(grids) + 1.2, 3.6))
+    figure.set_layout_engine("compressed")
+    panels = figure.subplots(1, len(grids), squeeze=False, sharey=True)[0]
+    half_i, half_j = _step(rows) / 2, _step(columns) / 2
+    extent = (columns[0] - half_j, columns[-1] + half_j, rows[-1] + half_i, rows[0] - half_i)
+    for axes, (label, grid) in zip(panels, grids.items(), strict=True):
+        image = axes.imshow(grid, cmap=SEQUENTIAL.lower(), vmin=0.5, vmax=1, extent=extent, interpolation="nearest")
+        axes.grid(False)
+        axes.set_title(label, fontsize=10)
+        axes.set_xlabel("frequency j")
+    panels[0].set_ylabel("frequency i")
+    bar = figure.colorbar(image, ax=list(panels), shrink=0.85, format=lambda value, _: f"{value:.0%}")
+    bar.set_label("accuracy")
+    return figure
+
+
+def plot_samples(
+    x: ArrayLike,
+    y: ArrayLike,
+    num_samples: int = 6,
+    title: str | None = None,
+    *,
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw the first few samples in a row, each under its class 2y − 1, on one colour scale.
+
+    Parameters
+    ----------
+    x
+        Shape (n, 1, h, w).
+    y
+        Labels 0 and 1, shape (n,).
+    num_samples
+        How many to show, at most.
+    title
+        Above the figure.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    ValueError
+        If the shapes of x and y do not fit, or labels are not 0 and 1.
+    """
+    check_backend(backend)
+    num_samples = checks.positive_int("num_samples", num_samples)
+    images, classes = as_images(x[:num_samples], y[:num_samples])
+    limit = float(np.abs(images).max())
+    names = ["y = +1" if label else "y = −1" for label in classes]
+    if alt is None:
+        alt = f"{title or 'Samples'}: {len(images)} images with labels {', '.join(name[4:] for name in names)}."
+    if backend == "matplotlib":
+        figure = static_figure(title, alt, (max(1.2 * len(images), 2.4), 1.9 if title else 1.6))
+        for axes, image, name in zip(figure.subplots(1, len(images), squeeze=False)[0], images, names, strict=True):
+            draw_pixels(axes, image, limit)
+            axes.set(xticks=[], yticks=[])
+            axes.set_title(name, fontsize=9, loc="center")
+        return figure
+    figure = make_subplots(1, len(images), subplot_titles=names, horizontal_spacing=0.08 / len(images))
+    for column, image in enumerate(images, start=1):
+        figure.add_trace(pixel_trace(image, limit), 1, column)
+        square_cells(figure, 1, column, image, frequency=False)
+    top = 56 if title else 28
+    return finish(figure, title, alt, height=130 + top, margin={"l": 4, "r": 4, "t": top, "b": 4})
+
+
+def plot_projections(
+    x: ArrayLike,
+    y: ArrayLike,
+    v: ArrayLike,
+    other: ArrayLike,
+    title: str | None = None,
+    *,
+    names: tuple[str, str] = ("⟨x, v⟩", "⟨x, r⟩"),
+    bins: int = 60,
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw histograms by class of the samples' coordinates along v, and along another direction.
+
+    Parameters
+    ----------
+    x
+        Shape (n, 1, h, w).
+    y
+        Labels 0 and 1, shape (n,).
+    v, other
+        Directions of shape (h, w); both are scaled to unit norm.
+    title
+        Above the figure.
+    names
+        What to call the two coordinates.
+    bins
+        Number of bins, which both panels share.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, labels are not 0 and 1, or ``bins`` is less than 2.
+    """
+    check_backend(backend)
+    images, classes = as_images(x, y)
+    bins = checks.integer("bins", bins, 2, expected="at least 2")
+    coordinates = []
+    for name, given in (("v", v), ("other", other)):
+        direction = as_direction(given, name)
+        if direction.shape != images.shape[1:]:
+            raise ValueError(f"got {name} of shape {direction.shape}; expected {images.shape[1:]}, as the samples have")
+        coordinates.append(np.einsum("nhw,hw->n", images, direction / np.linalg.norm(direction)))
+    limit = 1.02 * max(float(np.abs(coordinate).max()) for coordinate in coordinates) or 1.0
+    edges = np.linspace(-limit, limit, bins + 1)
+    centres = (edges[1:] + edges[:-1]) / 2
+    counts = [[np.histogram(c[classes == label], edges)[0] for label in (0, 1)] for c in coordinates]
+    labels = ("y = −1", "y = +1")
+    if alt is None:
+        spreads = [float(c[classes == classes[0]].std()) for c in coordinates]
+        alt = f"{title or 'Coordinates of the samples'}, by class. Within a class the standard deviation of {names[0]} "
+        alt += f"is {spreads[0]:.2g}, that of {names[1]} is {spreads[1]:.2g}."
+    if backend == "matplotlib":
+        figure = static_figure(title, alt, (6.4, 4.0))
+        for axes, name, pair in zip(figure.subplots(2, 1, sharex=True), names, counts, strict=True):
+            for number, (label, count) in enumerate(zip(labels, pair, strict=True)):
+                axes.bar(centres, count, width=edges[1] - edges[0], color=COLOURS[number], alpha=0.6, label=label)
+            axes.set(xlabel=name, ylabel="samples")
+            axes.tick_params(labelbottom=True)
+        figure.axes[0].legend(frameon=False)
+        return figure
+    figure = make_subplots(2, 1, shared_xaxes="all", vertical_spacing=0.2)
+    for row, pair in enumerate(counts, start=1):
+        for number, (label, count) in enumerate(zip(labels, pair, strict=True)):
+            figure.add_trace(
+                go.Bar(
+                    x=centres,
+                    y=count,
+                    name=label,
+                    legendgroup=label,
+                    showlegend=row == 1,
+                    marker={"color": COLOURS[number], "line": {"width": 0}},
+                    opacity=0.6,
+                    hovertemplate=f"{label}<br>near %{{x:.2f}}: %{{y}} samples<extra></extra>",
+                ),
+                row,
+                1,
+            )
+        figure.update_xaxes(title=names[row - 1], showticklabels=True, row=row, col=1)
+    figure.update_yaxes(title="samples", nticks=5)
+    top = 76 if title else 40
+    return finish(
+        figure,
+        title,
+        alt,
+        height=380 + top,
+        margin={"l": 52, "r": 12, "t": top, "b": 52},
+        barmode="overlay",
+        bargap=0,
+    )
+
+
+def plot_history(
+    results: TrainResult | Mapping[str, TrainResult],
+    title: str | None = None,
+    *,
+    backend: Backend = "plotly",
+    alt: str | None = None,
+) -> Figure:
+    """Draw accuracy and loss after each epoch; solid lines on the test set, dotted ones on the training set.
+
+    Parameters
+    ----------
+    results
+        What ``train`` returns, or a dict from labels to such results.
+    title
+        Above the figure.
+    backend
+        ``"plotly"`` or ``"matplotlib"``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure or StaticFigure
+
+    Raises
+    ------
+    TypeError
+        If a result has no history.
+    ValueError
+        If a history is empty or lacks a column.
+    """
+    check_backend(backend)
+    table = as_mapping(results, "results") if isinstance(results, Mapping) else {"": results}
+    columns = ("epoch", "train_accuracy", "test_accuracy", "train_loss", "test_loss")
+    for label, result in table.items():
+        history = getattr(result, "history", None)
+        if history is None:
+            raise TypeError(f"got a result {label} of type {type(result).__name__}; expected what train(...) returns")
+        missing = [column for column in columns if column not in history]
+        if missing or not len(history):
+            raise ValueError(f"got a history {label} with {len(history)} epochs and without {missing or 'any row'}")
+    if alt is None:
+        ends = [f"{label + ' ' if label else ''}ends at {result.test_accuracy:.1%}" for label, result in table.items()]
+        alt = f"{title or 'Accuracy and loss'} against the epoch; test accuracy of {', '.join(ends)}."
+        alt = alt.replace("accuracy of ends", "accuracy ends")
+    panels = (("accuracy", ".0%"), ("loss", ""))
+    kinds = (("test", "solid", "-"), ("train", "dot", ":"))
+    if backend == "matplotlib":
+        figure = static_figure(title, alt, (6.4, 4.4))
+        for axes, (quantity, _) in zip(figure.subplots(2, 1, sharex=True), panels, strict=True):
+            for number, (label, result) in enumerate(table.items()):
+                for kind, _, dash in kinds:
+                    axes.plot(
+                        *_curve(result, f"{kind}_{quantity}"),
+                        dash,
+                        color=colour_of(label, number),
+                        label=f"{label} {kind}".strip(),
+                        marker="." if len(result.history) == 1 else None,
+                    )
+            axes.set_ylabel(quantity)
+        handles, names = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=min(3, len(names)), frameon=False, fontsize=8)
+        figure.axes[0].yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        figure.axes[1].set_xlabel("epoch")
+        figure.axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
+        return figure
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.08)
+    for row, (quantity, _) in enumerate(panels, start=1):
+        for number, (label, result) in enumerate(table.items()):
+            for kind, dash, _ in kinds:
+                name = f"{label} {kind}".strip()
+                epochs, values = _curve(result, f"{kind}_{quantity}")
+                figure.add_trace(
+                    go.Scatter(
+                        x=epochs,
+                        y=values,
+                        mode="lines" if len(result.history) > 1 else "markers",
+                        name=name,
+                        legendgroup=name,
+                        showlegend=row == 1,
+                        line={"color": colour_of(label, number), "dash": dash, "width": 2},
+                        hovertemplate="epoch %{x}: %{y:.1%}" if quantity == "accuracy" else "epoch %{x}: %{y:.3g}",
+                    ),
+                    row,
+                    1,
+                )
+        figure.update_yaxes(title=quantity, tickformat=panels[row - 1][1], row=row, col=1)
+    figure.update_xaxes(title="epoch", row=2, col=1)
+    legend = {"y": -0.16, "yanchor": "top"}
+    top = 44 if title else 16
+    margin = {"l": 56, "r": 12, "t": top, "b": 48}
+    return finish(figure, title, alt, height=440 + top, legend=legend, margin=margin)
+
+
+def _curve(result: TrainResult, column: str) -> tuple[Array, Array]:
+    """Take a column of the history against the epoch, where it was measured."""
+    measured = result.history[["epoch", column]].dropna()
+    return measured["epoch"].to_numpy(), measured[column].to_numpy()

@@ -1,0 +1,214 @@
+"""Exercises that check themselves: :func:`check` says whether an answer is right, or gives the next hint.
+
+Each exercise is an :class:`Exercise`: its question in one line, a grader and a few hints. A grader computes the
+solution when it is asked, and compares; it returns ``None`` for a right answer, and otherwise what it noticed.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import importlib
+import math
+import numbers
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+
+class UnexpectedAnswer(Exception):
+    """The answer is not of the kind that the exercise asks for; the message says what is."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A question with a grader and hints.
+
+    Attributes
+    ----------
+    id
+        ``"CHAPTER-NUMBER"``, for example ``"01-1"``.
+    summary
+        The question in one sentence.
+    grade
+        Takes an answer; returns None when it is right, else a remark on this answer (empty if there is none).
+    hints
+        From a nudge to nearly the solution.
+    praise
+        What a right answer is told.
+    """
+
+    id: str
+    summary: str
+    grade: Callable[[Any], str | None] = field(repr=False)
+    hints: tuple[str, ...] = field(repr=False)
+    praise: str = field(default="That is right.", repr=False)
+
+
+def describe(answer: Any) -> str:
+    """What kind of thing an answer is."""
+    return f"a {type(answer).__name__}"
+
+
+def read_number(answer: Any) -> float:
+    """Read the answer as a finite float, or raise UnexpectedAnswer."""
+    if isinstance(answer, torch.Tensor | np.ndarray) and math.prod(answer.shape) == 1:
+        answer = answer.item()
+    if isinstance(answer, bool | np.bool_) or not isinstance(answer, numbers.Real):
+        raise UnexpectedAnswer(f"Expected one number, such as 0.75, but got {describe(answer)}.")
+    try:
+        value = float(answer)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise UnexpectedAnswer(f"Expected a finite number, but got {value}.")
+    return value
+
+
+def call(function: Any, signature: str, *arguments: Any) -> Any:
+    """Call the reader's function; any failure inside it becomes a message."""
+    if not callable(function):
+        raise UnexpectedAnswer(f"Expected a function {signature}, without calling it, but got {describe(function)}.")
+    try:
+        return function(*arguments)
+    except Exception as error:  # it is the reader's code: whatever it raises is reported, not re-raised
+        raise UnexpectedAnswer(
+            f"Your function raised {type(error).__name__}: {error}. It is called as {signature}."
+        ) from None
+
+
+def close(value: float, expected: float, tolerance: float) -> bool:
+    """Whether two numbers differ by at most the tolerance."""
+    return abs(value - expected) <= tolerance
+
+
+def read_numbers(answer: Any, size: int, example: str) -> list[float]:
+    """Read the answer as a vector of finite floats, or raise UnexpectedAnswer."""
+    expected = f"Expected {size} numbers, such as {example}, but got "
+    if isinstance(answer, torch.Tensor):
+        answer = answer.detach().cpu().tolist()
+    elif isinstance(answer, np.ndarray):
+        answer = answer.tolist()
+    if not isinstance(answer, tuple | list):
+        raise UnexpectedAnswer(f"{expected}{describe(answer)}.")
+    if len(answer) != size:
+        raise UnexpectedAnswer(f"{expected}{len(answer)}.")
+    return [read_number(entry) for entry in answer]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What :func:`check` says about an answer; true in a boolean context when the answer is right.
+
+    Attributes
+    ----------
+    exercise
+        The exercise's id, for example ``"01-1"``.
+    correct
+        Whether the answer is right.
+    message
+        A sentence for the reader: praise, or what was noticed and the next hint.
+    """
+
+    exercise: str
+    correct: bool
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.correct
+
+    def __repr__(self) -> str:
+        return f"{'✓' if self.correct else '✗'} Exercise {self.exercise}: {self.message}"
+
+    def _repr_html_(self) -> str:
+        # The mark carries the meaning. No text is coloured: it has to read on a light and on a dark page.
+        mark, word, colour = ("✓", "Right", "#2e8b57") if self.correct else ("✗", "Not yet", "#d2691e")
+        return (
+            f'<div role="status" style="border-left: 4px solid {colour}; padding: 0.3em 0.8em; margin: 0.4em 0">'
+            f"<strong>{mark} {word}</strong> "
+            f"(exercise {html.escape(self.exercise)}). {html.escape(self.message)}</div>"
+        )
+
+
+_wrong_answers: Counter[str] = Counter()
+
+
+@functools.cache
+def _exercises() -> dict[str, Exercise]:
+    """All exercises by id. The chapters' files use this one, so they are imported when somebody asks."""
+    chapters = (importlib.import_module(f"companion.chapter_{number:02d}.exercises") for number in range(1, 10))
+    return {exercise.id: exercise for chapter in chapters for exercise in chapter.EXERCISES}
+
+
+def available() -> tuple[str, ...]:
+    """Return the ids of all exercises."""
+    return tuple(_exercises())
+
+
+def _find(exercise: str) -> Exercise:
+    if not isinstance(exercise, str) or exercise not in _exercises():
+        raise ValueError(f"Unknown exercise {exercise!r}. Known exercises: {', '.join(_exercises())}.")
+    return _exercises()[exercise]
+
+
+def reset(exercise: str | None = None) -> None:
+    """Begin again with the first hint, for one exercise or for all of them.
+
+    Raises
+    ------
+    ValueError
+        If the exercise is unknown.
+    """
+    if exercise is None:
+        _wrong_answers.clear()
+    else:
+        del _wrong_answers[_find(exercise).id]
+
+
+def check(exercise: str, answer: Any) -> Verdict:
+    """Say whether an answer is right; after a wrong one, give the next hint.
+
+    Each wrong answer moves to the next hint, up to the last. A blank answer (None or ``...``) and one of the wrong
+    kind do not.
+
+    Parameters
+    ----------
+    exercise
+        The exercise's id, for example ``"01-1"``.
+    answer
+        A number, several numbers or a function, as the exercise asks.
+
+    Returns
+    -------
+    Verdict
+        True in a boolean context when the answer is right.
+
+    Raises
+    ------
+    ValueError
+        If the exercise is unknown; the message lists the known ones.
+    """
+    task = _find(exercise)
+    if answer is None or answer is ...:
+        return Verdict(task.id, False, f"There is no answer yet. {_hint(task, 0)}")
+    try:
+        # A reader's function may draw from the global generator; the notebook's own random numbers stay as they were.
+        with torch.random.fork_rng(devices=[]):
+            remark = task.grade(answer)
+    except UnexpectedAnswer as error:
+        return Verdict(task.id, False, str(error))
+    if remark is None:
+        del _wrong_answers[task.id]
+        return Verdict(task.id, True, task.praise)
+    hint = _hint(task, _wrong_answers[task.id])
+    _wrong_answers[task.id] += 1
+    return Verdict(task.id, False, f"{remark} {hint}".strip())
+
+
+def _hint(task: Exercise, number: int) -> str:
+    number = min(number, len(task.hints) - 1)
+    return f"Hint {number + 1} of {len(task.hints)}: {task.hints[number]}"
