@@ -459,7 +459,7 @@ def test_the_marchenko_pastur_band_holds_for_logistic_regression_without_average
     assert float(inside) > 0.95
     assert low == pytest.approx((1 - math.sqrt(1 / 8)) ** 2 / 192)
     for bad in ((0, 5, 1.0), (5, 4, 1.0), (2, 4, -1.0)):
-        with pytest.raises(ValueError, match="expected positive numbers"):
+        with pytest.raises(ValueError, match=r"dimension=|num_samples=|variance="):
             nt.marchenko_pastur_band(*bad)
 
 
