@@ -94,7 +94,7 @@ release: book
 	rm -rf dist *.egg-info
 	$(BIN)/uv build --quiet --offline --no-build-isolation --python $(BIN)/python
 	rm -rf *.egg-info
-	$(BIN)/python -m zipfile --create dist/nadtools-book-$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' nadtools/__init__.py).zip _build/html
+	$(BIN)/python -m zipfile --create dist/nadtools-book-$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' nadtools/_version.py).zip _build/html
 	@ls -lh dist
 
 lock: $(INSTALLED)

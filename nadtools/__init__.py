@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
-
 from nadtools import boundaries, device, directions, images, interventions, moments, pooling, storage
+from nadtools._version import __version__ as __version__
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -21,46 +20,25 @@ from nadtools.images import Images, load_images
 from nadtools.interventions import decode, flip, poison
 from nadtools.moments import marchenko_pastur_band
 from nadtools.nads import NADs, captured_energy, subspace_overlap
+from nadtools.plots import plot_spectra
 from nadtools.sweeps import sweep
 from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
 
+# By task.
 __all__ = [
-    "Concatenated",
-    "Evaluation",
-    "FourierMode",
-    "Images",
-    "Labelled",
-    "LinearlySeparable",
-    "NADs",
-    "TrainConfig",
-    "TrainResult",
-    "available",
-    "boundaries",
-    "build",
-    "captured_energy",
-    "concatenate",
-    "decode",
-    "device",
-    "directions",
-    "estimate_nads",
-    "evaluate",
-    "flip",
-    "fourier_atom",
-    "fourier_basis",
-    "fourier_energy",
-    "fourier_modes",
-    "images",
-    "interventions",
-    "load_images",
-    "marchenko_pastur_band",
-    "moments",
-    "poison",
-    "pooling",
-    "random_basis",
-    "random_direction",
-    "storage",
-    "subspace_overlap",
-    "sweep",
-    "symmetry_group",
-    "train",
-]
+    # directions of image space
+    "FourierMode", "fourier_atom", "fourier_basis", "fourier_energy", "fourier_modes",
+    "random_basis", "random_direction",
+    # distributions and images
+    "LinearlySeparable", "Labelled", "Concatenated", "concatenate", "Images", "load_images",
+    # networks
+    "available", "build", "symmetry_group",
+    # NADs
+    "estimate_nads", "NADs", "subspace_overlap", "captured_energy", "marchenko_pastur_band", "plot_spectra",
+    # trainings
+    "TrainConfig", "TrainResult", "train", "Evaluation", "evaluate", "sweep",
+    # interventions
+    "poison", "decode", "flip",
+    # modules
+    "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage",
+]  # fmt: skip

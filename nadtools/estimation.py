@@ -20,7 +20,6 @@ from typing import Any, Literal, get_args
 
 import joblib
 import torch
-from scipy import special
 from torch import Tensor, nn
 
 from nadtools import architectures, checks, storage
@@ -37,10 +36,17 @@ from nadtools.device import (
 )
 from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
 from nadtools.nads import NADs
-from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
+from nadtools.networks import (
+    Architecture,
+    NetworkSource,
+    check_networks_differ,
+    differences,
+    fingerprint,
+    network_source,
+)
 from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
 from nadtools.progress import progress_bar
-from nadtools.symmetries import SymmetryGroup, apply_symmetry, check_group, symmetries_of
+from nadtools.symmetries import SymmetryGroup, check_group, contradicted_symmetry, symmetries_of
 from nadtools.units import as_finished, in_this_process
 
 __all__ = ["Architecture", "Estimator", "EvaluationPoint", "estimate_nads"]
@@ -196,15 +202,17 @@ def estimate_nads(
     )  # fmt: skip
     _check_memory(plan, num_jobs)
     first = check_network(plan.draw(0), image_shape, resolved)
-    _check_that_networks_differ(first, plan.draw(1))
+    check_networks_differ(first, plan.draw(1))
     if average_output_layer:
         plan = dataclasses.replace(plan, variance=_averaged_variance(plan, first))
 
     description = _description(plan, first) if checkpoint is not None else {}
     moments, done = _resume(plan, description, checkpoint)
-    kept = {} if proven or group == "none" else _jacobians(plan, range(min(num_networks, _CHECKED_NETWORKS)))
-    if kept:
-        _check_group_against(kept, plan)
+    if not proven and group != "none":
+        first_ones = [_jacobian(plan, index).cpu() for index in range(min(num_networks, _CHECKED_NETWORKS))]
+        contradiction = contradicted_symmetry(first_ones, group, image_shape)
+        if contradiction is not None:
+            warnings.warn(f"{contradiction}; averaging over it biases the NADs", stacklevel=4)
     total = num_networks if until is None else next(_rounds(num_networks))
     title = f"NADs of {plan.name}"
     with progress_bar(None, progress, total=num_networks, initial=len(done), desc=title, unit="network") as bar:
@@ -253,11 +261,6 @@ def _result(
     return NADs(vectors, decomposition.values, decomposition.standard_errors, overlap, metadata)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# One network
-# ---------------------------------------------------------------------------------------------------------------------
-
-
 @full_precision()
 def _jacobian(plan: _Plan, index: int) -> Tensor:
     """J of shape (D, k), such that J J^T is the contribution of the network with this index."""
@@ -293,10 +296,6 @@ def _moments_of(plan: _Plan, indices: Sequence[int]) -> tuple[Sequence[int], dic
     return indices, moments.state()
 
 
-def _jacobians(plan: _Plan, indices: Sequence[int]) -> dict[int, Tensor]:
-    return {index: _jacobian(plan, index).cpu() for index in indices}
-
-
 def _draw_point(plan: _Plan, index: int) -> Tensor:
     if isinstance(plan.point, Tensor):
         return plan.point
@@ -313,11 +312,6 @@ def _draw_point(plan: _Plan, index: int) -> Tensor:
 
 def _column(network: nn.Module, x: Tensor) -> Tensor:
     return network(x).reshape(len(x), 1)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Many networks
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def _rounds(num_networks: int) -> Iterator[int]:
@@ -441,11 +435,6 @@ def _resume(
     return moments, done
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Checks before the work
-# ---------------------------------------------------------------------------------------------------------------------
-
-
 def _check_choices(estimator: str, until: tuple[int, float] | None, dimension: int) -> None:
     checks.choice("estimator", estimator, get_args(Estimator))
     if until is not None:
@@ -485,8 +474,7 @@ def _check_memory(plan: _Plan, num_jobs: int | None) -> None:
     """Refuse an estimate whose sums would not fit, with what to do instead."""
     dimension = math.prod(plan.image_shape)
     # The group's sectors hold their share of the D x D entries; bases, eigenvectors and work space are dense.
-    shares = {"none": 1.0, "transpose": 0.5, "reflections": 0.25, "square": 0.125}
-    sums = _NUM_BLOCKS * shares[plan.group] * dimension**2 * 8
+    sums = _NUM_BLOCKS * dimension**2 * 8 / len(symmetries_of(plan.group))
     # Processes of joblib's share this machine's memory; those of a cluster have their own.
     sharing = 1 if in_this_process(num_jobs) else 1 + joblib.effective_n_jobs(num_jobs)
     needed, free = int(sharing * sums + 5 * dimension**2 * 8), available_memory(plan.device)
@@ -496,22 +484,6 @@ def _check_memory(plan: _Plan, num_jobs: int | None) -> None:
             f"{dimension} pixels, and {free / 1e9:.1f} GB are free; use a smaller image_size or fewer in_channels"
             + (", or a smaller num_jobs" if sharing > 1 else "")
         )
-
-
-def _check_that_networks_differ(first: nn.Module, second: object) -> None:
-    if first is second:
-        raise ValueError("the callable returned the same network twice; expected a new one from each call")
-    if isinstance(second, nn.Module):
-        mine, other = list(first.state_dict().values()), list(second.state_dict().values())
-        if (
-            mine
-            and len(mine) == len(other)
-            and all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(mine, other, strict=True))
-        ):
-            raise ValueError(
-                "the callable returned two networks with the same weights; expected a new initialisation from each "
-                "call: let it draw from PyTorch's global generator, without setting a seed"
-            )
 
 
 def _averaged_variance(plan: _Plan, network: nn.Module) -> float | None:
@@ -531,37 +503,3 @@ def _averaged_variance(plan: _Plan, network: nn.Module) -> float | None:
         reason = "the initial weights of the output layer do not have mean zero and equal variance"
     warnings.warn(f"{reason}: its output layer is sampled, not averaged", stacklevel=5)
     return None
-
-
-def _check_group_against(jacobians: dict[int, Tensor], plan: _Plan) -> None:
-    """Warn if the first networks contradict a group of symmetries that was named without proof.
-
-    Directions u are taken from half of the networks, where they prefer most; on the other half (u^T g)² is compared
-    with the same for the moved direction, by a paired t-test for each u and symmetry, with Bonferroni's correction.
-    """
-    indices = sorted(jacobians)
-    chosen, tested = indices[0::2], indices[1::2]
-    if len(tested) < 3:
-        return
-    stacked = torch.cat([jacobians[index] for index in chosen], dim=1).double()
-    directions = torch.linalg.svd(stacked, full_matrices=False).U.T[:16].reshape(-1, *plan.image_shape)
-    symmetries = symmetries_of(plan.group)[1:]
-    threshold = -float(special.stdtrit(len(tested) - 1, 0.5e-3 / (len(directions) * len(symmetries))))
-
-    def energies(vectors: Tensor) -> Tensor:
-        rows = vectors.flatten(1)
-        return torch.stack([(rows @ jacobians[index].double()).square().sum(1) for index in tested])
-
-    original = energies(directions)
-    for symmetry in symmetries:
-        difference = original - energies(apply_symmetry(directions, symmetry))
-        errors = difference.std(0) / len(tested) ** 0.5
-        # Rounding alone must not count as evidence.
-        statistic = difference.mean(0).abs() / (errors + 1e-6 * original.mean())
-        if float(statistic.max()) > threshold:
-            warnings.warn(
-                f"the networks contradict the symmetry {symmetry!r} of the group {plan.group!r}: along some direction "
-                f"they differ by {float(statistic.max()):.1f} standard errors; averaging over it biases the NADs",
-                stacklevel=4,
-            )
-            return

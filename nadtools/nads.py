@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nadtools import checks, storage
+from nadtools import checks, plots, storage
 from nadtools.directions import as_direction
 from nadtools.moments import fix_signs
 
@@ -154,6 +154,10 @@ class NADs:
     def _alignments(self, directions: list[Tensor]) -> Tensor:
         unit = torch.stack(directions).to("cpu", torch.float64)
         return (unit.flatten(1) @ self.vectors.flatten(1).to(torch.float64).T).square() @ self.eigenvalues
+
+    def plot(self, count: int = 12) -> Any:
+        """Draw the first NADs with matplotlib: :func:`nadtools.plots.plot_nads`."""
+        return plots.plot_nads(self, count)
 
     def save(self, path: str | os.PathLike[str], *, half_precision: bool = False) -> Path:
         """Write to a ``.npz`` file, atomically; :meth:`load` reads it.

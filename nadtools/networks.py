@@ -25,6 +25,7 @@ __all__ = [
     "Architecture",
     "NetworkSource",
     "check_independent_images",
+    "check_networks_differ",
     "differences",
     "fingerprint",
     "network_source",
@@ -226,3 +227,20 @@ def check_independent_images(network: nn.Module, x: Tensor) -> None:
             "normalisation with track_running_stats=False does that): it is not a function of one image; let it treat "
             "images one by one"
         )
+
+
+def check_networks_differ(first: nn.Module, second: object) -> None:
+    """Refuse a callable that returns the same network, or the same weights, twice."""
+    if first is second:
+        raise ValueError("the callable returned the same network twice; expected a new one from each call")
+    if isinstance(second, nn.Module):
+        mine, other = list(first.state_dict().values()), list(second.state_dict().values())
+        if (
+            mine
+            and len(mine) == len(other)
+            and all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(mine, other, strict=True))
+        ):
+            raise ValueError(
+                "the callable returned two networks with the same weights; expected a new initialisation from each "
+                "call: let it draw from PyTorch's global generator, without setting a seed"
+            )

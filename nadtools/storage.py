@@ -28,6 +28,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
+from nadtools._version import __version__
+
 __all__ = ["device_of", "lock", "provenance", "read_arrays", "read_members", "write_arrays", "write_bytes"]
 
 FORMAT_VERSION = 1
@@ -261,8 +263,6 @@ def provenance(seed: int | None = None, device: torch.device | str | None = None
     elif device_name == "cpu":
         threads = torch.get_num_threads()
         device_name = f"cpu ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
-    from nadtools import __version__  # the package is complete by the time that this is called
-
     return {
         "seed": seed,
         "device": device_name,

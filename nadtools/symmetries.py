@@ -14,14 +14,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
+from scipy import special
 from torch import Tensor
 
 from nadtools import checks
 
-__all__ = ["Sector", "SymmetryGroup", "apply_symmetry", "check_group", "sectors", "symmetries_of"]
+__all__ = [
+    "Sector",
+    "SymmetryGroup",
+    "apply_symmetry",
+    "check_group",
+    "contradicted_symmetry",
+    "sectors",
+    "symmetries_of",
+]
 
 SymmetryGroup = Literal["none", "transpose", "reflections", "square"]
 
@@ -147,3 +157,43 @@ def _symmetric_and_antisymmetric(basis: Tensor) -> list[Tensor]:
 
 def _all_channels(basis: Tensor, channels: int) -> Tensor:
     return torch.kron(torch.eye(channels, dtype=torch.float64), basis)
+
+
+def contradicted_symmetry(
+    jacobians: Sequence[Tensor], group: SymmetryGroup, image_shape: tuple[int, int, int]
+) -> str | None:
+    """Test a group that was named without proof against networks; what they contradict, in words, or None.
+
+    Directions u are taken from half of the networks, where they prefer most; on the other half (u^T g)² is compared
+    with the same for the moved direction, by a paired t-test for each u and symmetry, with Bonferroni's correction.
+
+    Parameters
+    ----------
+    jacobians : sequence of Tensor
+        J of each network, shape (D, k).
+    group : {"transpose", "reflections", "square"}
+    image_shape : (int, int, int)
+    """
+    chosen, tested = jacobians[0::2], [jacobian.double() for jacobian in jacobians[1::2]]
+    if len(tested) < 3:
+        return None
+    stacked = torch.cat(list(chosen), dim=1).double()
+    directions = torch.linalg.svd(stacked, full_matrices=False).U.T[:16].reshape(-1, *image_shape)
+    moves = symmetries_of(group)[1:]
+    threshold = -float(special.stdtrit(len(tested) - 1, 0.5e-3 / (len(directions) * len(moves))))
+
+    def energies(vectors: Tensor) -> Tensor:
+        return torch.stack([(vectors.flatten(1) @ jacobian).square().sum(1) for jacobian in tested])
+
+    original = energies(directions)
+    for symmetry in moves:
+        difference = original - energies(apply_symmetry(directions, symmetry))
+        errors = difference.std(0) / len(tested) ** 0.5
+        # Rounding alone must not count as evidence.
+        largest = float((difference.mean(0).abs() / (errors + 1e-6 * original.mean())).max())
+        if largest > threshold:
+            return (
+                f"the networks contradict the symmetry {symmetry!r} of the group {group!r}: along some direction they "
+                f"differ by {largest:.1f} standard errors"
+            )
+    return None

@@ -25,7 +25,7 @@ def blocks(language: str) -> list[str]:
 def commands() -> list[list[str]]:
     """Every command of the page: the lines of shell blocks, and those in the text."""
     lines = [line for block in blocks("bash") for line in block.splitlines()]
-    lines += re.findall(r"`((?:make|\.venv/bin/\S+) [^`]*)`", PAGE)
+    lines += re.findall(r"`((?:make|(?:\.\./)?\.venv/bin/\S+) [^`]*)`", PAGE)
     return [shlex.split(line, comments=True) for line in lines]
 
 
@@ -34,9 +34,10 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The names that the page's Python defines, run from top to bottom in a folder that stands for a checkout."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "book").mkdir()
+    (folder / "book" / "companion").symlink_to(ROOT / "book" / "companion")
     names: dict[str, Any] = {"__name__": "page", "folder_of_the_checkout": folder}
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+        patch.chdir(folder / "book")
         patch.setattr(experiments, "EXPERIMENTS", {**experiments.EXPERIMENTS})
         patch.setattr(stored, "EXPERIMENTS", experiments.EXPERIMENTS)
         for number, block in enumerate(blocks("python")):
@@ -83,9 +84,10 @@ def test_every_command_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
     assert len(commands()) > 8
     for program, *arguments in commands():
+        program = program.removeprefix("../")
         if program == "make":
             assert arguments[0] in targets, arguments
-        elif arguments[:2] == ["-m", "nadtools"]:
+        elif arguments[:2] == ["-m", "companion"]:
             help_of = arguments[2:4] if arguments[2] == "run" else arguments[2:3]
             with pytest.raises(SystemExit, match="0"):
                 main([*help_of, "--help"])

@@ -134,13 +134,16 @@ class Verdict:
         )
 
 
+_CHAPTERS = 9
 _wrong_answers: Counter[str] = Counter()
 
 
 @functools.cache
 def _exercises() -> dict[str, Exercise]:
     """All exercises by id. The chapters' files use this one, so they are imported when somebody asks."""
-    chapters = (importlib.import_module(f"companion.chapter_{number:02d}.exercises") for number in range(1, 10))
+    chapters = (
+        importlib.import_module(f"companion.chapter_{number:02d}.exercises") for number in range(1, _CHAPTERS + 1)
+    )
     return {exercise.id: exercise for chapter in chapters for exercise in chapter.EXERCISES}
 
 
