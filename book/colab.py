@@ -10,13 +10,15 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-KEPT = {"ipywidgets"}  # Colab's pages draw the widgets of the version that it brings
+# Of the extra "book" what the companion imports; not ipywidgets: Colab's pages draw those that it brings.
+COMPANION = {"matplotlib", "plotly", "pooch", "scikit-learn"}
 
 
 def requirements() -> list[str]:
-    """What the package depends on, without what Colab has to keep."""
-    dependencies = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
-    return [text for text in dependencies if re.split(r"[^\w.-]", text)[0] not in KEPT]
+    """What the package depends on, and what the companion does."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    book = project["optional-dependencies"]["book"]
+    return [*project["dependencies"], *(text for text in book if re.split(r"[^\w.-]", text)[0] in COMPANION)]
 
 
 if __name__ == "__main__":

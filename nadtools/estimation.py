@@ -271,7 +271,7 @@ def _jacobian(plan: _Plan, index: int) -> Tensor:
     cut = find_output_layer(network, plan.image_shape) if plan.variance is not None else None
     if plan.variance is not None and cut is None:
         raise ValueError(f"network {index} of {plan.name} does not end in a linear layer, while the first one does")
-    function = cut.features if cut else functools.partial(_column, network)
+    function = cut.features if cut else lambda x: network(x).reshape(len(x), 1)
     num_outputs = cut.layer.in_features if cut else 1
     point = _draw_point(plan, index).to(plan.device, torch.float32)
     if plan.estimator == "secant":
@@ -308,10 +308,6 @@ def _draw_point(plan: _Plan, index: int) -> Tensor:
     drawn = plan.point(source)
     _check_point(drawn, plan.image_shape)
     return drawn
-
-
-def _column(network: nn.Module, x: Tensor) -> Tensor:
-    return network(x).reshape(len(x), 1)
 
 
 def _rounds(num_networks: int) -> Iterator[int]:

@@ -40,14 +40,14 @@ def test_binder_installs_the_package_at_the_locked_versions_without_cuda() -> No
     assert os.access(script, os.X_OK)
     subprocess.run(["bash", "-n", str(script)], check=True)
     text = script.read_text(encoding="utf-8")
-    for needed in ("--torch-backend cpu", "--constraint requirements.txt", "--editable ."):
+    for needed in ("--torch-backend cpu", "--constraint requirements.txt", "--editable '.[book]'"):
         assert needed in text
 
 
 def test_colab_installs_what_the_package_needs_but_its_own_widgets(project: dict) -> None:
     names = {Requirement(text).name for text in colab.requirements()}
-    assert names == {Requirement(text).name for text in project["dependencies"]} - {"ipywidgets"}
-    assert {"torch", "plotly"} <= names
+    assert {Requirement(text).name for text in project["dependencies"]} <= names
+    assert {"plotly", "matplotlib", "pooch", "scikit-learn"} <= names and "ipywidgets" not in names
 
 
 def notebook() -> nbformat.NotebookNode:

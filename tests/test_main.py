@@ -38,7 +38,7 @@ sys.exit(main(sys.argv[1:]))
 def uninterrupted(tmp_path_factory):
     """A run of the command in a process of its own, as a user starts it."""
     folder = tmp_path_factory.mktemp("results")
-    command = [sys.executable, "-m", "nadtools", *SMOKE, "--results", str(folder)]
+    command = [sys.executable, "-m", "companion", *SMOKE, "--results", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done, folder / f"{STEM}.npz"
