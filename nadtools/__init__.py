@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-from nadtools import boundaries, device, directions, images, interventions, moments, pooling, storage
+from nadtools import boundaries, device, directions, images, interventions, moments, storage, theory
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -22,6 +22,7 @@ from nadtools.interventions import decode, flip, poison
 from nadtools.moments import marchenko_pastur_band
 from nadtools.nads import NADs, captured_energy, subspace_overlap
 from nadtools.sweeps import sweep
+from nadtools.theory import pooling
 from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
 
 __all__ = [
@@ -62,5 +63,6 @@ __all__ = [
     "subspace_overlap",
     "sweep",
     "symmetry_group",
+    "theory",
     "train",
 ]
