@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nadtools import boundaries, device, directions, images, interventions, moments, pooling, storage
+from nadtools import boundaries, device, directions, images, interventions, moments, storage, theory
 from nadtools._version import __version__ as __version__
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
@@ -22,6 +22,7 @@ from nadtools.moments import marchenko_pastur_band
 from nadtools.nads import NADs, captured_energy, subspace_overlap
 from nadtools.plots import plot_spectra
 from nadtools.sweeps import sweep
+from nadtools.theory import pooling
 from nadtools.training import Evaluation, TrainConfig, TrainResult, evaluate, train
 
 # By task.
@@ -40,5 +41,5 @@ __all__ = [
     # interventions
     "poison", "decode", "flip",
     # modules
-    "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage",
+    "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage", "theory",
 ]  # fmt: skip

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "as_numbers", "as_real", "check_seed", "check_shape", "choice", "file_path", "flags", "floating_dtype",
-    "function", "images", "instance", "integer", "integers", "labels", "nonnegative_number", "number",
+    "as_numbers", "as_real", "broadcast", "check_seed", "check_shape", "choice", "file_path", "flags",
+    "floating_dtype", "function", "images", "instance", "integer", "integers", "labels", "nonnegative_number", "number",
     "number_of_jobs", "pair", "positive_int", "positive_number", "tensor",
 ]  # fmt: skip
 
@@ -251,3 +251,16 @@ def as_numbers(name: str, value: Any, dtypes: Sequence[torch.dtype], expected: s
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"got {name} of type {type(value).__name__} ({error}); expected {expected}") from None
     return tensor(name, found, dtypes, expected, finite=finite).cpu()
+
+
+def broadcast(**values: Any) -> tuple[Tensor, ...]:
+    """Check that the values are not negative, and broadcast them to a common shape."""
+    found = {name: as_real(name, value) for name, value in values.items()}
+    for name, entries in found.items():
+        if not bool((entries >= 0).all()):
+            raise ValueError(f"got {name} with negative values; expected zero or positive numbers")
+    try:
+        return torch.broadcast_tensors(*found.values())
+    except RuntimeError:
+        shapes = ", ".join(f"{name} {tuple(entries.shape)}" for name, entries in found.items())
+        raise ValueError(f"got shapes that do not fit: {shapes}; expected ones that broadcast") from None

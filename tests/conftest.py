@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, sync_playwright
 
 import nadtools as nt
 
-
 # For processes that tests start, as the folder of the chapters is for theirs.
 BOOK = Path(__file__).resolve().parents[1] / "book"
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BOOK), os.environ.get("PYTHONPATH")]))

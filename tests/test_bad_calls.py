@@ -25,11 +25,14 @@ import numpy as np
 import pytest
 import torch
 from companion import chapter_01, chapter_04, photographs
+from companion.chapter_03 import descent, landscape
+from companion.chapter_04 import dipoles
 from small_networks import SMALL, Network
 
 import nadtools as nt
-from nadtools import boundaries, deep_linear, ensembles, images, moments, pooling
+from nadtools import boundaries, ensembles, images, moments
 from nadtools.moments import GradientMoments
+from nadtools.theory import deep_linear, pooling
 
 resource = pytest.importorskip("resource")
 
@@ -238,7 +241,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "spectral_response": (pooling.spectral_response, {"prefilter": "gaussian", "size": 8, "stride": 2}),
     "aliasing_matrix": (pooling.aliasing_matrix, {"size": 8, "stride": 2}),
     "bayes_accuracy": (pooling.bayes_accuracy, {"v": RESPONSE, "pooling_matrix": TAPS, **NOISE}),
-    "bayes_error": (pooling.bayes_error, {"v": RESPONSE, "pooling_matrix": TAPS, **NOISE}),
     "monte_carlo_accuracy": (
         pooling.monte_carlo_accuracy,
         {"v": RESPONSE, "pooling_matrix": TAPS, **NOISE, "num_samples": 10, "seed": 0},
@@ -248,36 +250,38 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"frequency": 1, "prefilter_response": RESPONSE, "stride": 2, **NOISE},
     ),
     "fourier_accuracies": (pooling.fourier_accuracies, {**FOURIER, **NOISE}),
-    "fourier_errors": (pooling.fourier_errors, {**FOURIER, **NOISE}),
     "kept_shares": (pooling.kept_shares, FOURIER),
-    "DeepLinearModel": (pooling.DeepLinearModel, {**MODEL, **WEIGHTS, "weights": "normal", "seed": 0}),
-    "gradient_covariance": (pooling.gradient_covariance, {**MODEL, **WEIGHTS, "as_printed": False}),
-    "mixed_second_moment": (pooling.mixed_second_moment, {**MODEL, **WEIGHTS, "as_printed": False}),
+    "DeepLinearModel": (deep_linear.DeepLinearModel, {**MODEL, **WEIGHTS, "weights": "normal", "seed": 0}),
+    "gradient_covariance": (deep_linear.gradient_covariance, {**MODEL, **WEIGHTS, "as_printed": False}),
+    "mixed_second_moment": (deep_linear.mixed_second_moment, {**MODEL, **WEIGHTS, "as_printed": False}),
     "expected_hessian": (
-        pooling.expected_hessian,
+        deep_linear.expected_hessian,
         {"frequency": 1, **MODEL, "sigma_theta": 1.0, **NOISE, "as_printed": False},
     ),
-    "expected_hessian_theta": (pooling.expected_hessian_theta, {"frequency": 1, **MODEL, "sigma_phi": 1.0, **NOISE}),
-    "curvature_ratio": (pooling.curvature_ratio, {"prefilter": RESPONSE, **NOISE}),
+    "expected_hessian_theta": (
+        deep_linear.expected_hessian_theta,
+        {"frequency": 1, **MODEL, "sigma_phi": 1.0, **NOISE},
+    ),
+    "curvature_ratio": (deep_linear.curvature_ratio, {"prefilter": RESPONSE, **NOISE}),
     "condition_number": (deep_linear.condition_number, {"prefilter": RESPONSE, **NOISE}),
-    "critical_learning_rate": (deep_linear.critical_learning_rate, {**MODEL, "sigma_theta": 1.0, **NOISE}),
+    "critical_learning_rate": (descent.critical_learning_rate, {**MODEL, "sigma_theta": 1.0, **NOISE}),
     "steps_to_fraction": (
-        deep_linear.steps_to_fraction,
+        descent.steps_to_fraction,
         {"curvature": 1.0, "learning_rate": 0.1, "fraction": 0.1},
     ),
     "train_deep_linear": (
-        pooling.train_deep_linear,
+        descent.train_deep_linear,
         {**MODEL, "frequencies": [0, 1], "learning_rate": 0.1, "steps": 2, **NOISE, **WEIGHTS, "weights": "normal"}
         | {"learn": "both", "batch_size": 4, "seed": 0},
     ),
-    "steps_to_loss": (pooling.steps_to_loss, {"losses": torch.ones(3), "level": 0.5, "settle": True}),
-    "two_weight_loss": (deep_linear.two_weight_loss, {"theta": 1.0, "phi": 1.0, "m": 1.0, **NOISE}),
-    "two_weight_landscape": (deep_linear.two_weight_landscape, {**LANDSCAPE, **NOISE}),
+    "steps_to_loss": (descent.steps_to_loss, {"losses": torch.ones(3), "level": 0.5, "settle": True}),
+    "two_weight_loss": (landscape.two_weight_loss, {"theta": 1.0, "phi": 1.0, "m": 1.0, **NOISE}),
+    "two_weight_landscape": (landscape.two_weight_landscape, {**LANDSCAPE, **NOISE}),
     "dipole_gradient_bound": (
-        pooling.dipole_gradient_bound,
+        dipoles.dipole_gradient_bound,
         {"alpha": 1.0, "beta": 1.0, "rms_gradient": 1.0, "rms_mixed": 1.0, "mean_mixed": 1.0, "as_printed": False},
     ),
-    "dipole_probability": (pooling.dipole_probability, {"eta": 1.0, "gradient_variance": 1.0, "weights": "normal"}),
+    "dipole_probability": (dipoles.dipole_probability, {"eta": 1.0, "gradient_variance": 1.0, "weights": "normal"}),
     "derive_seed": (nt.device.derive_seed, {"seed": 0}),
     "resolve_device": (nt.device.resolve_device, {"device": "cpu"}),
 }
@@ -333,7 +337,7 @@ ACCEPTED: dict[str, set[str]] = {
     **dict.fromkeys(("rms_gradient", "rms_mixed", "mean_mixed"), ARRAY),
     **{key: {"-1", *ARRAY} for key in ("theta", "phi")},
 }
-for array_like in ("bayes_accuracy", "bayes_error", "theorem1_accuracy", "fourier_accuracies", "fourier_errors"):
+for array_like in ("bayes_accuracy", "theorem1_accuracy", "fourier_accuracies"):
     ACCEPTED |= {f"{array_like}.epsilon": ARRAY, f"{array_like}.sigma": ARRAY}
     ACCEPTED[f"{array_like}.v"] = {"array", "int64", "bool", "no images"}
 for scalar in ("monte_carlo_accuracy", "expected_hessian", "expected_hessian_theta", "curvature_ratio"):

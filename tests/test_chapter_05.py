@@ -6,9 +6,9 @@ import pytest
 import torch
 from scipy.stats import norm, spearmanr
 
-from nadtools import pooling
 from nadtools.directions import random_basis, random_direction
 from nadtools.nads import NADs
+from nadtools.theory import pooling
 
 SIZE = 8
 DIMENSION = SIZE * SIZE

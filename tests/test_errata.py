@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 import torch
 from companion import experiments, published
+from companion.chapter_04.dipoles import dipole_gradient_bound
 from scipy.optimize import linprog
 
 import nadtools as nt
-from nadtools import pooling
+from nadtools.theory import deep_linear, pooling
 
 TEXT = (Path(__file__).parents[1] / "book" / "errata.md").read_text(encoding="utf-8")
 
@@ -61,16 +62,17 @@ def test_theorem_1_phase():
 
 def test_lemma_2():
     """Every ±1 network has the same |∂f/∂x| and the same mixed derivatives, so one network gives the mean."""
-    network = pooling.DeepLinearModel([1.0] * 8, 4, weights="rademacher", seed=0)
+    network = deep_linear.DeepLinearModel([1.0] * 8, 4, weights="rademacher", seed=0)
     x = torch.zeros(1, 8, requires_grad=True)
     (gradient,) = torch.autograd.grad(network(x).sum(), x, create_graph=True)
     dipole = gradient[0, 2].square() / 4  # g(|∂f/∂x₂|)
     parts = torch.autograd.grad(dipole, list(network.parameters()))
     left = float(torch.cat(parts).norm())
-    moments = (pooling.gradient_covariance([1.0] * 8, 4)[2].sqrt(), pooling.mixed_second_moment([1.0] * 8, 4)[2].sqrt())
-    bound, printed = (
-        float(pooling.dipole_gradient_bound(0.5, 0.0, *moments, moments[1], as_printed=p)) for p in (False, True)
+    moments = (
+        deep_linear.gradient_covariance([1.0] * 8, 4)[2].sqrt(),
+        deep_linear.mixed_second_moment([1.0] * 8, 4)[2].sqrt(),
     )
+    bound, printed = (float(dipole_gradient_bound(0.5, 0.0, *moments, moments[1], as_printed=p)) for p in (False, True))
     text = quoted("Lemma 2")
     assert (
         f"left side is {left:.5f}, the bound with $\\alpha$ is {bound:.5f}, and the printed one is {printed:.5f}"

@@ -19,6 +19,7 @@ from torch import nn
 
 import nadtools as nt
 from nadtools import estimation
+from nadtools.theory import deep_linear
 
 # The closed forms.
 
@@ -208,10 +209,10 @@ def test_estimators_meet_the_closed_forms_of_the_deep_linear_model(estimator, si
     prefilter, sigma_theta, sigma_phi, number = torch.linspace(1, 0.5, size), 0.7, 1.3, 3000
 
     def model() -> nn.Module:
-        return nt.pooling.DeepLinearModel(prefilter, stride, sigma_theta, sigma_phi)
+        return deep_linear.DeepLinearModel(prefilter, stride, sigma_theta, sigma_phi)
 
     nads = estimate(model, number, estimator=estimator, seed=seed, image_size=(1, size), average_output_layer=False)
-    closed_form = nt.pooling.mixed_second_moment if estimator == "mixed" else nt.pooling.gradient_covariance
+    closed_form = deep_linear.mixed_second_moment if estimator == "mixed" else deep_linear.gradient_covariance
     arguments = (prefilter, stride, sigma_theta, sigma_phi)
     # An entry g² has a relative variance of 3 * 3 - 1 = 8 (a product of two normals); the mean over D of them less.
     ratio = float((nads.covariance().diagonal() / closed_form(*arguments)).mean())
@@ -360,6 +361,7 @@ def test_kill_minus_nine_and_again(tmp_path):
         import sys, time
         import nadtools as nt
         from nadtools import estimation
+from nadtools.theory import deep_linear
         estimation._SECONDS_BETWEEN_CHECKPOINTS = 0.0
         jacobian = estimation._jacobian
         def slowly(plan, index):

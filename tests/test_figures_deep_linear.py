@@ -14,9 +14,8 @@ from companion.chapter_03.figures import (
     plot_losses,
     plot_steps,
 )
+from companion.chapter_03.landscape import two_weight_landscape
 from companion.figures import StaticFigure
-
-from nadtools.deep_linear import two_weight_landscape
 
 LANDSCAPES = {f"{m:g}": two_weight_landscape(m, learning_rate=0.1, steps=30, resolution=9) for m in (1.0, 0.5, 0.1)}
 FREQUENCIES = torch.arange(0, 65, 8)

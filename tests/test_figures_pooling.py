@@ -5,7 +5,7 @@ import pytest
 from companion.chapter_02.figures import plot_aliasing, plot_pooling_accuracies
 from companion.figures import StaticFigure, plot_curves
 
-from nadtools import pooling
+from nadtools.theory import pooling
 
 LAYERS = [(stride, prefilter) for stride in (4, 2) for prefilter in ("average", "identity")]
 SIZE = 32

@@ -17,11 +17,10 @@ from scipy import special, stats
 from torch import Tensor
 
 import nadtools as nt
-from nadtools import deep_linear, pooling
-from nadtools.pooling import (
+from nadtools.theory import pooling
+from nadtools.theory.pooling import (
     aliasing_matrix,
     bayes_accuracy,
-    bayes_error,
     fourier_accuracies,
     monte_carlo_accuracy,
     pooling_matrix,
@@ -162,14 +161,13 @@ def test_bayes_accuracy_is_the_textbook_formula(seed, rows, columns, rank):
         expected = textbook_accuracy(v, matrix, epsilon, sigma)
         assert expected > 0.5 and (expected < 1 or epsilon > sigma)
         assert float(bayes_accuracy(v, matrix, epsilon, sigma)) == pytest.approx(expected, abs=1e-9)
-        assert float(bayes_error(v, matrix, epsilon, sigma)) == pytest.approx(1 - expected, abs=1e-9)
     # Within the row space the mean leaves the range of the covariance; out of it, nothing is left.
     row_space = torch.linalg.svd(matrix).Vh
     inside, outside = row_space[:rank].sum(0), row_space[rank:].sum(0)
     assert textbook_accuracy(inside / inside.norm(), matrix, 0.1, 5.0) == 1
-    assert float(bayes_accuracy(inside, matrix, 0.1, 5.0)) == 1 and float(bayes_error(inside, matrix, 0.1, 5.0)) == 0
+    assert float(bayes_accuracy(inside, matrix, 0.1, 5.0)) == 1
     assert float(bayes_accuracy(inside, matrix, 1e-17, 1.0)) == 1  # exactly no noise: rounding would be some 1e-16
-    assert float(bayes_accuracy(outside, matrix, 5.0, 0.1)) == 0.5 == float(bayes_error(outside, matrix, 5.0, 0.1))
+    assert float(bayes_accuracy(outside, matrix, 5.0, 0.1)) == 0.5
 
 
 def test_two_pixels_by_hand():
@@ -178,15 +176,6 @@ def test_two_pixels_by_hand():
         v = math.cos(angle) * np.array([1, 1]) / math.sqrt(2) + math.sin(angle) * np.array([1, -1]) / math.sqrt(2)
         expected = stats.norm.cdf(0.8 / 1.7 / math.tan(angle))
         assert float(bayes_accuracy(v, [[0.5, 0.5]], 0.8, 1.7)) == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_error_is_exact_where_the_accuracy_rounds_to_one():
-    v = [math.cos(0.1), math.sin(0.1)]
-    for epsilon in (10.0, 100.0, 300.0):
-        expected = stats.norm.logsf(epsilon / 3 / math.tan(0.1))
-        error = float(bayes_error(v, [[1.0, 0.0]], epsilon))
-        assert (0.0 if expected < -745 else math.exp(expected)) == pytest.approx(error, rel=1e-9)
-    assert float(bayes_accuracy(v, [[1.0, 0.0]], 10.0)) == 1 and 0 < float(bayes_error(v, [[1.0, 0.0]], 10.0)) < 1e-200
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -295,20 +284,6 @@ def test_a_wave_that_meets_its_conjugate_keeps_a_share_that_depends_on_its_phase
     matrix = pooling.pooling_matrix(prefilter, stride, size)
     dense = float((torch.linalg.pinv(matrix) @ matrix @ wave).norm() ** 2 / wave.norm() ** 2)
     assert formula == pytest.approx(dense, abs=1e-9)
-
-
-def test_errors_of_the_curve_are_exact_in_the_tail():
-    accuracies = pooling.fourier_accuracies("average", 4, 6.0, 1.0, size=32)
-    errors = pooling.fourier_errors("average", 4, 6.0, 1.0, size=32)
-    torch.testing.assert_close(1 - accuracies, errors, rtol=0, atol=1e-15)
-    dense = pooling.bayes_error(
-        torch.cos(2 * math.pi * 2 * torch.arange(32.0, dtype=torch.float64) / 32),
-        pooling.pooling_matrix("average", 4, 32),
-        6.0,
-        1.0,
-    )
-    assert 0 < float(errors[2]) < 1e-30
-    assert float(errors[2]) == pytest.approx(float(dense), rel=1e-6)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -494,8 +469,7 @@ def test_a_further_layer_never_helps(geometry, prefilter, seed):
         (lambda: pooling_matrix([], 2, 8), ValueError, r"shape \(0,\)"),
         (lambda: pooling_matrix([1j], 2, 8), TypeError, "prefilter of dtype torch.complex128"),
         (lambda: pooling_matrix([math.nan], 2, 8), ValueError, "NaN"),
-        (lambda: spectral_response("average", 8), ValueError, "'average' without a stride"),
-        (lambda: spectral_response("hann", 8), ValueError, "prefilter='hann'; expected 'average', "),
+        (lambda: spectral_response("hann", 8, 2), ValueError, "prefilter='hann'; expected 'average', "),
         (lambda: aliasing_matrix(8, 3), ValueError, "stride=3"),
         (lambda: fourier_accuracies("average", 3, size=8), ValueError, "stride=3"),
         (lambda: fourier_accuracies("average", 2, size=8, phase=math.inf), ValueError, "phase=inf"),
@@ -514,7 +488,7 @@ def test_a_further_layer_never_helps(geometry, prefilter, seed):
         (lambda: bayes_accuracy([1.0, 0], [1.0, 0.0]), ValueError, r"pooling_matrix of shape \(2,\)"),
         (lambda: bayes_accuracy([1.0, math.nan], [[1.0, 0.0]]), ValueError, "NaN"),
         (lambda: bayes_accuracy([1.0, 0], [[1.0, 0.0]], 1.0, -3.0), ValueError, "sigma with negative"),
-        (lambda: bayes_error([1.0, 0], [[1.0, 0.0]], math.nan), ValueError, "epsilon with NaN"),
+        (lambda: bayes_accuracy([1.0, 0], [[1.0, 0.0]], math.nan), ValueError, "epsilon with NaN"),
         (lambda: monte_carlo_accuracy([1.0, 0], [[1.0, 0.0]], num_samples=0), ValueError, "num_samples=0"),
         (lambda: monte_carlo_accuracy([1.0, 0], [[1.0, 0.0]], seed=-1), ValueError, "seed=-1"),
         (lambda: monte_carlo_accuracy(np.eye(2), [[1.0, 0.0]]), ValueError, "one direction"),
@@ -525,6 +499,5 @@ def test_bad_input_is_refused(call, error, message):
         call()
 
 
-def test_the_deep_linear_model_can_be_imported_from_here_too():
-    for name in ("DeepLinearModel", "curvature_ratio", "expected_hessian", "gradient_covariance", "train_deep_linear"):
-        assert getattr(pooling, name) is getattr(deep_linear, name)
+def test_the_theory_has_a_name_of_its_own_and_pooling_a_short_one():
+    assert nt.pooling is nt.theory.pooling is pooling

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from companion.chapter_03 import descent
 from small_networks import SMALL, Network, estimate, seeded
 
 import nadtools as nt
-from nadtools import deep_linear, pooling
 from nadtools.device import DerivedSeed, derive_seed, stream
 from nadtools.sweeps import unit_seeds
+from nadtools.theory import pooling
 
 CONFIG = nt.TrainConfig(epochs=2, batch_size=16)
 WAVES = {f: nt.fourier_atom(SMALL, f) for f in [(1, 0), (2, 1)]}
@@ -54,7 +55,7 @@ def test_no_two_uses_of_one_seed_share_a_stream(monkeypatch):
         "monte carlo": lambda: pooling.monte_carlo_accuracy(
             torch.eye(8)[0], pooling.pooling_matrix(torch.ones(2), 2, 8), num_samples=4, seed=0
         ),
-        "deep linear model": lambda: deep_linear.train_deep_linear(
+        "deep linear model": lambda: descent.train_deep_linear(
             torch.ones(8), 2, frequencies=[1], learning_rate=0.1, steps=1, batch_size=2, seed=0
         ),
     }

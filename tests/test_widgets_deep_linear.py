@@ -5,9 +5,8 @@ import math
 import ipywidgets
 import pytest
 import torch
+from companion.chapter_03.landscape import two_weight_landscape
 from companion.explorer import LandscapeExplorer, StaticNotice, landscape_explorer
-
-from nadtools.deep_linear import two_weight_landscape
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from companion.explorer import StaticNotice, aliasing_explorer
 
-from nadtools import pooling
+from nadtools.theory import pooling
 
 
 @pytest.fixture(autouse=True)

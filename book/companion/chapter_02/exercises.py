@@ -11,7 +11,7 @@ import torch
 from scipy.stats import norm
 
 from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
-from nadtools.pooling import bayes_accuracy
+from nadtools.theory.pooling import bayes_accuracy
 
 
 def _grade_plain_subsampling(answer: Any) -> str | None:

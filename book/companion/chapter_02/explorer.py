@@ -13,7 +13,7 @@ import torch
 from companion.explorer import LABELS, SLIDER, hidden_image, live_only
 from companion.parts import COLOURS, StaticFigure, static_figure
 from nadtools.checks import check_shape
-from nadtools.pooling import PrefilterName, fourier_accuracies, pooling_matrix, spectral_response
+from nadtools.theory.pooling import PrefilterName, fourier_accuracies, pooling_matrix, spectral_response
 
 __all__ = ["AliasingExplorer", "aliasing_explorer"]
 

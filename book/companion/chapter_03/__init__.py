@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from companion.chapter_03.descent import critical_learning_rate, steps_to_fraction, steps_to_loss, train_deep_linear
 from companion.chapter_03.explorer import LandscapeExplorer, landscape_explorer
 from companion.chapter_03.figures import (
     plot_accuracy_and_steps,
@@ -10,13 +11,19 @@ from companion.chapter_03.figures import (
     plot_losses,
     plot_steps,
 )
+from companion.chapter_03.landscape import two_weight_landscape
 
 __all__ = [
     "LandscapeExplorer",
+    "critical_learning_rate",
     "landscape_explorer",
     "plot_accuracy_and_steps",
     "plot_landscapes",
     "plot_learning_rates",
     "plot_losses",
     "plot_steps",
+    "steps_to_fraction",
+    "steps_to_loss",
+    "train_deep_linear",
+    "two_weight_landscape",
 ]

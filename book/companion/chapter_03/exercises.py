@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from companion.chapter_03.descent import steps_to_fraction
 from companion.grading import Exercise, UnexpectedAnswer, call, read_number
-from nadtools.deep_linear import expected_hessian, steps_to_fraction
+from nadtools.theory.deep_linear import expected_hessian
 
 
 def _grade_factor_at_half_the_response(answer: Any) -> str | None:

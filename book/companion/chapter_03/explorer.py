@@ -9,10 +9,10 @@ from typing import Any
 import ipywidgets
 
 from companion.chapter_03.figures import plot_landscapes
+from companion.chapter_03.landscape import Landscape, two_weight_landscape
 from companion.explorer import SLIDER, hidden_image, live_only
 from companion.parts import StaticFigure
 from nadtools import checks
-from nadtools.deep_linear import Landscape, two_weight_landscape
 
 __all__ = ["LandscapeExplorer", "landscape_explorer"]
 

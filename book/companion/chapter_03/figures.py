@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from companion.style import SEQUENTIAL
-
-if TYPE_CHECKING:
-    from nadtools.deep_linear import Landscape
+from companion.chapter_03.landscape import Landscape
 from companion.figures.curves import plot_curves
 from companion.parts import (
     COLOURS,
@@ -30,6 +27,7 @@ from companion.parts import (
     static_figure,
     wrap,
 )
+from companion.style import SEQUENTIAL
 
 __all__ = ["plot_accuracy_and_steps", "plot_landscapes", "plot_learning_rates", "plot_losses", "plot_steps"]
 

@@ -10,9 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from companion.chapter_03.descent import steps_to_fraction
+from companion.chapter_03.landscape import two_weight_loss
+from companion.chapter_04.dipoles import dipole_gradient_bound, dipole_probability
 from companion.claims.evidence import Found, Where, evaluator, percent, points
 from companion.claims.model import Claim
-from nadtools import deep_linear, pooling
+from nadtools.theory import deep_linear, pooling
 
 _STRIDE, _SIZE = 4, 128  # as in figure 4
 _RESPONSE = (1.0, 0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -96,7 +99,7 @@ def _least_loss_does_not_depend(claim: Claim, where: Where) -> Found:
     gain = torch.logspace(-2, 0, 9, dtype=torch.float64)
     epsilon, sigma = 1.0, 3.0
     best = epsilon / (epsilon**2 + sigma**2)
-    losses = torch.stack([deep_linear.two_weight_loss(best, 1 / m, m, epsilon, sigma) for m in gain.tolist()])
+    losses = torch.stack([two_weight_loss(best, 1 / m, m, epsilon, sigma) for m in gain.tolist()])
     spread = float(losses.max() - losses.min())
     text = f"least loss {float(losses[0]):.3f}; it varies by {spread:.0e} over responses from 0.01 to 1"
     return Found(text, (spread <= claim.limits["deviation"],))
@@ -158,7 +161,7 @@ def _zeta_size(claim: Claim, where: Where) -> Found:
 def _slower_for_small_zeta(claim: Claim, where: Where) -> Found:
     response = pooling.spectral_response("gaussian", _SIZE, _STRIDE).abs()[: _SIZE // 2]
     curvature = deep_linear.expected_hessian(0, response, 1, epsilon=0.0, sigma=1.0)
-    steps = deep_linear.steps_to_fraction(curvature, 1 / float(curvature.max()), 0.1)
+    steps = steps_to_fraction(curvature, 1 / float(curvature.max()), 0.1)
     holds = bool((steps.diff() >= 0).all()) and float(steps[-1]) > float(steps[0])
     text = f"{float(steps[0]):.0f} step at ℓ = 0, {float(steps[16]):.0f} at ℓ = 16, {float(steps[32]):.0f} at ℓ = 32"
     return Found(text, (holds,))
@@ -175,9 +178,7 @@ def _lemma_2(claim: Claim, where: Where) -> Found:
         function([1.0] * 8, 4)[2].sqrt()
         for function in (deep_linear.gradient_covariance, deep_linear.mixed_second_moment)
     )
-    printed, bound = (
-        float(deep_linear.dipole_gradient_bound(0.5, 0.0, rms, mixed, mixed, as_printed=p)) for p in (True, False)
-    )
+    printed, bound = (float(dipole_gradient_bound(0.5, 0.0, rms, mixed, mixed, as_printed=p)) for p in (True, False))
     text = f"left side {left:.4f}; the bound is {printed:.4f} as printed, {bound:.4f} with α for α²"
     return Found(text, (left <= printed,), corrected=left <= bound * (1 + 1e-6))
 
@@ -217,7 +218,7 @@ def _same_basis(claim: Claim, where: Where) -> Found:
 def _markov(claim: Claim, where: Where) -> Found:
     threshold = torch.logspace(-3, 3, 121, dtype=torch.float64)
     ratios = {
-        weights: float((deep_linear.dipole_probability(threshold, 1.0, weights=weights) * threshold).max())
+        weights: float((dipole_probability(threshold, 1.0, weights=weights) * threshold).max())
         for weights in ("normal", "rademacher")
     }
     text = (

@@ -1,12 +1,9 @@
 r"""The theory of pooling: how much of a direction is left after a linear pooling layer.
 
-**The operator.** Linear pooling is a filter, followed by subsampling. With taps w, stride S and a circular boundary, a
-signal x of D samples becomes the M = D/S samples
-
-.. math:: z[n] = \sum_j w[j]\, x[(n S + j) \bmod D],
-
-which is ``torch.nn.functional.avg_pool1d`` for S equal taps. With unitary Fourier transforms of x and z, and the
-spectral response :math:`\hat m[\ell] = \sum_j w[j]\, e^{2\pi i j \ell / D}` of the filter, the same operator reads
+**The operator.** Linear pooling is a filter with taps w and a circular boundary, followed by subsampling with a stride
+S. A signal x of D samples becomes M = D/S samples, :math:`z[n] = \sum_j w[j]\, x[(n S + j) \bmod D]`: for S equal taps
+``torch.nn.functional.avg_pool1d``. With unitary Fourier transforms of x and z, and the spectral response
+:math:`\hat m[\ell] = \sum_j w[j]\, e^{2\pi i j \ell / D}` of the filter, the same operator reads
 :math:`\hat z = A (\hat m \odot \hat x)`, with the aliasing matrix :math:`A = [I_M \cdots I_M] / \sqrt S`: equation (1)
 of *Neural Anisotropy Directions*. Frequencies that differ by a multiple of M share a bin of the result.
 
@@ -24,14 +21,12 @@ projection of v on the row space of P. By the formula of Sherman and Morrison
 
 Only the row space matters. An invertible P has all of it: the angle is zero and nothing is lost. Pv = 0 is the right
 angle: nothing is left but guessing.
-
-The idealised deep linear model of pooling, for the optimisation side of the story, is in
-:mod:`nadtools.deep_linear`; its names can be imported from here too.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -41,35 +36,14 @@ from scipy import special
 from torch import Tensor
 
 from nadtools import checks
-from nadtools.checks import as_real
-from nadtools.deep_linear import ArrayLike, broadcast, check_stride
-from nadtools.deep_linear import DeepLinearModel as DeepLinearModel
-from nadtools.deep_linear import WeightLaw as WeightLaw
-from nadtools.deep_linear import curvature_ratio as curvature_ratio
-from nadtools.deep_linear import dipole_gradient_bound as dipole_gradient_bound
-from nadtools.deep_linear import dipole_probability as dipole_probability
-from nadtools.deep_linear import expected_hessian as expected_hessian
-from nadtools.deep_linear import expected_hessian_theta as expected_hessian_theta
-from nadtools.deep_linear import gradient_covariance as gradient_covariance
-from nadtools.deep_linear import mixed_second_moment as mixed_second_moment
-from nadtools.deep_linear import steps_to_loss as steps_to_loss
-from nadtools.deep_linear import train_deep_linear as train_deep_linear
 from nadtools.device import generator, stream
 
 __all__ = [
-    "PrefilterName",
-    "aliasing_matrix",
-    "bayes_accuracy",
-    "bayes_error",
-    "fourier_accuracies",
-    "fourier_errors",
-    "kept_shares",
-    "monte_carlo_accuracy",
-    "pooling_matrix",
-    "spectral_response",
-    "theorem1_accuracy",
-]
+    "PrefilterName", "aliasing_matrix", "bayes_accuracy", "fourier_accuracies", "kept_shares", "monte_carlo_accuracy",
+    "pooling_matrix", "spectral_response", "theorem1_accuracy",
+]  # fmt: skip
 
+ArrayLike = Tensor | np.ndarray[Any, Any] | Sequence[float] | float
 PrefilterName = Literal["average", "gaussian", "binomial", "ideal", "identity"]
 Prefilter = PrefilterName | ArrayLike
 Size = int | tuple[int, int]
@@ -88,27 +62,18 @@ def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
     Parameters
     ----------
     prefilter : str or array-like
-        The filter before the subsampling:
+        The filter before the subsampling, by name or as its taps (w[0], w[1], ...): real, at most D, w[0] on sample nS.
 
-        ``"average"``
-            S equal taps on the samples nS, ..., nS + S - 1: non-overlapping average pooling.
-        ``"gaussian"``
-            Response :math:`e^{-2 \pi^2 s^2 (\ell/D)^2}` with s = S/2 samples, centred on sample nS.
-        ``"binomial"``
-            The 2S - 1 binomial coefficients :math:`\binom{2S-2}{j} / 4^{S-1}`, centred on sample nS; for S = 2 the
-            taps (1, 2, 1)/4 of anti-aliased networks.
-        ``"ideal"``
-            The ideal low-pass: response 1 for :math:`|\ell| \le M/2`, the frequencies that the result can carry,
-            and 0 above.
-        ``"identity"``
-            No filter, subsampling alone.
-
-        Anything else is read as the taps (w[0], w[1], ...), real, at most D of them, w[0] on sample nS.
+        * ``"average"``: S equal taps on the samples nS, ..., nS + S - 1, non-overlapping average pooling.
+        * ``"gaussian"``: the response :math:`e^{-2 \pi^2 s^2 (\ell/D)^2}` with s = S/2 samples, centred on sample nS.
+        * ``"binomial"``: the 2S - 1 coefficients :math:`\binom{2S-2}{j} / 4^{S-1}`, centred on sample nS; for S = 2
+          the taps (1, 2, 1)/4 of anti-aliased networks.
+        * ``"ideal"``: response 1 for :math:`|\ell| \le M/2`, the frequencies that the result can carry, and 0 above.
+        * ``"identity"``: no filter, subsampling alone.
     stride : int or (int, int)
         S; it must divide the size. One int is taken for both axes.
     size : int or (int, int)
-        D, or the (h, w) of images: the same prefilter is then applied along both axes, and images and results are
-        read row by row.
+        D, or the (h, w) of images, read row by row: the prefilter is then applied along both axes.
 
     Returns
     -------
@@ -128,17 +93,13 @@ def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
     return torch.from_numpy(matrix)
 
 
-def spectral_response(prefilter: Prefilter, size: Size, stride: Stride | None = None) -> Tensor:
+def spectral_response(prefilter: Prefilter, size: Size, stride: Stride) -> Tensor:
     r"""The spectral response of a prefilter, :math:`\hat m[\ell] = \sum_j w[j]\, e^{2\pi i j \ell / D}`.
 
     Parameters
     ----------
-    prefilter : str or array-like
-        As in :func:`pooling_matrix`.
-    size : int or (int, int)
-        D, or (h, w).
-    stride : int or (int, int), optional
-        S. All named prefilters but ``"identity"`` need it; taps do not.
+    prefilter, size, stride
+        As in :func:`pooling_matrix`. The stride sets the width of a named prefilter.
 
     Returns
     -------
@@ -149,13 +110,8 @@ def spectral_response(prefilter: Prefilter, size: Size, stride: Stride | None = 
     Raises
     ------
     TypeError, ValueError
-        As :func:`pooling_matrix`; also if a named prefilter needs a stride and has none.
+        As :func:`pooling_matrix`.
     """
-    if stride is None:
-        if isinstance(prefilter, str) and prefilter != "identity":
-            _check_name(prefilter)
-            raise ValueError(f"got prefilter={prefilter!r} without a stride, which sets its width; pass stride=S")
-        stride = 1
     sizes, strides = _check_geometry(size, stride)
     return torch.from_numpy(_response(prefilter, sizes, strides))
 
@@ -163,14 +119,12 @@ def spectral_response(prefilter: Prefilter, size: Size, stride: Stride | None = 
 def aliasing_matrix(size: Size, stride: Stride) -> Tensor:
     r"""The aliasing matrix :math:`A = [I_M \cdots I_M] / \sqrt S`, which folds D frequencies onto M = D/S bins.
 
-    Source: *Neural Anisotropy Directions*, section 2.1. For images it is the Kronecker product of those of the axes.
+    Source: *Neural Anisotropy Directions*, section 2.1. For images: the Kronecker product of those of the axes.
 
     Parameters
     ----------
-    size : int or (int, int)
-        D, or (h, w).
-    stride : int or (int, int)
-        S; it must divide the size.
+    size, stride
+        As in :func:`pooling_matrix`.
 
     Returns
     -------
@@ -192,12 +146,9 @@ def aliasing_matrix(size: Size, stride: Stride) -> Tensor:
 def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike = 1.0, sigma: ArrayLike = 3.0) -> Tensor:
     r"""Best accuracy of any classifier on D(v) after a linear layer z = P x.
 
-    :math:`\Phi((\epsilon/\sigma) \cot\vartheta)`, with the angle :math:`\vartheta` between v and the row space of P.
-    It equals :math:`\Phi(\sqrt{\mu^T \Sigma^+ \mu})`, and 1 where :math:`\mu` leaves the range of :math:`\Sigma`; the
-    derivation is at the top of this module.
-
-    Limits: the accuracy is 1/2 for :math:`\epsilon = 0` and for P v = 0, whatever the noise. Otherwise it is 1 for
-    :math:`\sigma = 0`.
+    :math:`\Phi((\epsilon/\sigma) \cot\vartheta)`, with the angle :math:`\vartheta` between v and the row space of P, as
+    derived at the top of this module. It is 1/2 for :math:`\epsilon = 0` and for P v = 0, whatever the noise, and
+    otherwise 1 for :math:`\sigma = 0`.
 
     Parameters
     ----------
@@ -205,10 +156,9 @@ def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike =
         The discriminative direction, shape (D,), or a batch of them (..., D); real, not zero; scaled to unit norm.
     pooling_matrix : array-like
         P, shape (M, D), real: of :func:`pooling_matrix` or any other.
-    epsilon : float or array-like
-        Half the distance between the classes, in units of the input; zero or positive.
-    sigma : float or array-like
-        Standard deviation of the noise, in units of the input; zero or positive. It is broadcast with epsilon.
+    epsilon, sigma : float or array-like
+        Half the distance between the classes and standard deviation of the noise, in units of the input; zero or
+        positive. They are broadcast.
 
     Returns
     -------
@@ -223,31 +173,6 @@ def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike =
     """
     signal, noise = _projections(*_check_problem(v, pooling_matrix))
     return torch.as_tensor(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
-
-
-def bayes_error(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike = 1.0, sigma: ArrayLike = 3.0) -> Tensor:
-    r"""Smallest error of any classifier on D(v) after z = P x: one minus :func:`bayes_accuracy`.
-
-    It is computed from the tail, :math:`\Phi(-(\epsilon/\sigma) \cot\vartheta)`, and so is exact where the accuracy
-    rounds to 1.
-
-    Parameters
-    ----------
-    v, pooling_matrix, epsilon, sigma
-        As in :func:`bayes_accuracy`.
-
-    Returns
-    -------
-    Tensor
-        float64, between 0 and 1/2, of the same shape as the accuracy.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`bayes_accuracy`.
-    """
-    signal, noise = _projections(*_check_problem(v, pooling_matrix))
-    return torch.as_tensor(special.ndtr(-_signal_to_noise(signal, noise, epsilon, sigma)))
 
 
 def monte_carlo_accuracy(
@@ -266,10 +191,8 @@ def monte_carlo_accuracy(
 
     Parameters
     ----------
-    v, pooling_matrix
-        As in :func:`bayes_accuracy`, one direction.
-    epsilon, sigma : float
-        As there.
+    v, pooling_matrix, epsilon, sigma
+        As in :func:`bayes_accuracy`; one direction, and two floats.
     num_samples : int
         Number of samples, at least 1. The standard error is at most :math:`1 / (2 \sqrt{\text{num\_samples}})`.
     seed : int
@@ -329,7 +252,7 @@ def theorem1_accuracy(
         :math:`\hat m`, shape (D,), real or complex: of :func:`spectral_response`.
     stride : int
         S; it must divide D.
-    epsilon, sigma : float or array-like
+    epsilon, sigma
         As in :func:`bayes_accuracy`, with the same limits.
 
     Returns
@@ -343,9 +266,8 @@ def theorem1_accuracy(
         If the response is no vector, the stride does not divide its length, or a frequency is out of range.
     """
     kinds = (*checks.FLOATING, *checks.INTEGERS, *checks.COMPLEX)
-    response = (
-        checks.as_numbers("prefilter_response", prefilter_response, kinds, "numbers").to(torch.complex128).numpy()
-    )
+    given = checks.as_numbers("prefilter_response", prefilter_response, kinds, "numbers")
+    response = given.to(torch.complex128).numpy()
     if response.ndim != 1 or not len(response) or np.abs(response).max() > checks.LARGE:
         raise ValueError(f"got prefilter_response of shape {response.shape}; expected (D,), one for each frequency")
     stride = check_stride(stride, len(response), "prefilter_response")
@@ -389,48 +311,25 @@ def fourier_accuracies(
 
     Parameters
     ----------
-    prefilter, stride
-        As in :func:`pooling_matrix`.
-    epsilon, sigma : float or array-like
+    prefilter, stride, size
+        As in :func:`pooling_matrix`. The bins of images are those of the 2D transform; conditions hold in both axes.
+    epsilon, sigma
         As in :func:`bayes_accuracy`, with the same limits.
-    size : int or (int, int)
-        D, or the (h, w) of images. Then bins are those of the 2D transform, and the conditions hold in both axes.
     phase : float
         :math:`\varphi` in radians; 0 is a cosine, :math:`\pi/2` a sine.
 
     Returns
     -------
     Tensor
-        float64, the shape of epsilon and sigma, followed by (D,) or (h, w); frequencies in the order of
-        ``torch.fft.fft``.
+        float64, the shape of epsilon and sigma, followed by (D,) or (h, w) in the order of ``torch.fft.fft``.
 
     Raises
     ------
     TypeError, ValueError
         As :func:`pooling_matrix` and :func:`bayes_accuracy`; also if the phase is not finite.
     """
-    sizes, strides = _check_geometry(size, stride)
-    signal, noise = _fourier_angles(prefilter, strides, sizes, phase)
+    signal, noise = _fourier_angles(prefilter, stride, size, phase)
     return torch.from_numpy(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
-
-
-def fourier_errors(
-    prefilter: Prefilter,
-    stride: Stride,
-    epsilon: ArrayLike = 1.0,
-    sigma: ArrayLike = 3.0,
-    *,
-    size: Size,
-    phase: float = 0.0,
-) -> Tensor:
-    """Smallest error after pooling for the real Fourier atoms: one minus :func:`fourier_accuracies`, from the tail.
-
-    Parameters, shapes and errors are those of :func:`fourier_accuracies`. As :func:`bayes_error`, it is exact where
-    the accuracy rounds to 1.
-    """
-    sizes, strides = _check_geometry(size, stride)
-    signal, noise = _fourier_angles(prefilter, strides, sizes, phase)
-    return torch.from_numpy(special.ndtr(-_signal_to_noise(signal, noise, epsilon, sigma)))
 
 
 def kept_shares(prefilter: Prefilter, stride: Stride, *, size: Size, phase: float = 0.0) -> Tensor:
@@ -455,26 +354,16 @@ def kept_shares(prefilter: Prefilter, stride: Stride, *, size: Size, phase: floa
     TypeError, ValueError
         As :func:`fourier_accuracies`.
     """
-    sizes, strides = _check_geometry(size, stride)
-    signal, noise = _fourier_angles(prefilter, strides, sizes, phase)
+    signal, noise = _fourier_angles(prefilter, stride, size, phase)
     squared, total = signal**2, signal**2 + noise**2
     return torch.from_numpy(np.divide(squared, total, out=np.zeros_like(squared), where=total > 0))
 
 
-def _fourier_angles(
-    prefilter: Prefilter, strides: tuple[int, ...], sizes: tuple[int, ...], phase: float
-) -> tuple[Array, Array]:
+def _fourier_angles(prefilter: Prefilter, stride: Stride, size: Size, phase: float) -> tuple[Array, Array]:
     """Signal and noise in the bin of every frequency, up to a common factor; both of the shape of the signal."""
+    sizes, strides = _check_geometry(size, stride)
     phase = checks.number("phase", phase)
     response = _response(prefilter, sizes, strides).reshape(-1)
-    signal, noise = _fourier_projections(response, sizes, strides, phase)
-    return signal.reshape(sizes), noise.reshape(sizes)
-
-
-def _fourier_projections(
-    response: NDArray[np.complex128], sizes: tuple[int, ...], strides: tuple[int, ...], phase: float
-) -> tuple[Array, Array]:
-    """Signal and noise in the bin of every frequency, up to a common factor."""
     bins = _alias_sets(sizes, strides)
     index = np.arange(math.prod(sizes)).reshape(sizes)
     conjugate = np.roll(np.flip(index), 1, axis=tuple(range(len(sizes)))).reshape(-1)
@@ -485,8 +374,11 @@ def _fourier_projections(
 
     in_phase = response * np.exp(-1j * phase)
     floor = RESPONSE_TOLERANCE * np.abs(response).max()
-    # Bins that are their own conjugate: at most two for each axis.
-    for members in bins.T[_bin_is_self_conjugate(bins, conjugate)]:
+    number = np.arange(bins.shape[1])
+    bin_of = np.empty_like(conjugate)
+    bin_of[bins] = number
+    # Bins that hold -l for each l in them: at most two for each axis.
+    for members in bins.T[bin_of[conjugate[bins[0]]] == number]:
         # Sums over pairs (l, -l), so that a pair as a whole is left out, without subtracting anything.
         pairs, inverse = np.unique(np.minimum(members, conjugate[members]), return_inverse=True)
         pair_energy: Array = np.bincount(inverse, weights=energy[members], minlength=len(pairs)).astype(np.float64)
@@ -495,23 +387,13 @@ def _fourier_projections(
         real, imaginary = np.abs(in_phase[interferes].real), np.abs(in_phase[interferes].imag)
         signal[interferes] = math.sqrt(2) * np.where(real > floor, real, 0)
         quadrature[interferes] = 2 * np.where(imaginary > floor, imaginary, 0) ** 2
-    return signal, np.sqrt(others + quadrature)
-
-
-def _bin_is_self_conjugate(bins: NDArray[np.intp], conjugate: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Whether a bin holds -l for each l in it; bins has shape (aliases, bins)."""
-    bin_of = np.empty(bins.size, dtype=np.intp)
-    bin_of[bins] = np.arange(bins.shape[1])
-    return bin_of[conjugate[bins[0]]] == np.arange(bins.shape[1])
+    return signal.reshape(sizes), np.sqrt(others + quadrature).reshape(sizes)
 
 
 def _alias_sets(sizes: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.intp]:
     """Flat indices of the frequencies that share a bin; shape (aliases, bins)."""
-    index = np.arange(math.prod(sizes))
-    if len(sizes) == 1:
-        return index.reshape(strides[0], -1)
-    (h, w), (s, t) = sizes, strides
-    return index.reshape(s, h // s, t, w // t).transpose(0, 2, 1, 3).reshape(s * t, -1)
+    index = np.arange(math.prod(sizes)).reshape([n for d, s in zip(sizes, strides, strict=True) for n in (s, d // s)])
+    return index.transpose(*range(0, index.ndim, 2), *range(1, index.ndim, 2)).reshape(math.prod(strides), -1)
 
 
 def _sum_without_own(values: Array) -> Array:
@@ -533,7 +415,7 @@ def _projections(direction: Array, matrix: Array) -> tuple[Array, Array]:
 
 def _signal_to_noise(signal: Array, noise: Array, epsilon: ArrayLike, sigma: ArrayLike) -> Array:
     """(epsilon signal) / (sigma noise): zero where there is no signal, else infinite where there is no noise."""
-    scales = broadcast(epsilon=epsilon, sigma=sigma)
+    scales = checks.broadcast(epsilon=epsilon, sigma=sigma)
     epsilons, sigmas = (scale.numpy().reshape(tuple(scale.shape) + (1,) * signal.ndim) for scale in scales)
     numerator, denominator = np.broadcast_arrays(epsilons * signal, sigmas * noise)
     with np.errstate(divide="ignore", over="ignore"):
@@ -556,14 +438,14 @@ def _taps(prefilter: Prefilter, size: int, stride: int) -> Array:
     """The taps on all D samples, counted from sample nS and around the circle."""
     taps = np.zeros(size)
     if not isinstance(prefilter, str):
-        given = as_real("prefilter", prefilter).numpy()
+        given = checks.as_real("prefilter", prefilter).numpy()
         if given.ndim != 1 or not len(given) or np.abs(given).max() > checks.LARGE:
             raise ValueError(f"got a prefilter of shape {given.shape}; expected its taps, a vector of real numbers")
         if len(given) > size:
             raise ValueError(f"got a prefilter of {len(given)} taps for a signal of {size} samples; expected at most D")
         taps[: len(given)] = given
         return taps
-    _check_name(prefilter)
+    checks.choice("prefilter", prefilter, get_args(PrefilterName))
     frequency = np.fft.fftfreq(size, 1 / size)
     if prefilter == "average":
         taps[:stride] = 1 / stride
@@ -580,10 +462,6 @@ def _taps(prefilter: Prefilter, size: int, stride: int) -> Array:
     return taps
 
 
-def _check_name(prefilter: str) -> None:
-    checks.choice("prefilter", prefilter, get_args(PrefilterName))
-
-
 def _check_geometry(size: Size, stride: Stride) -> tuple[tuple[int, ...], tuple[int, ...]]:
     sizes = checks.check_shape("size", size if isinstance(size, tuple | list) else (size,), (1, 2))
     strides: tuple[Any, ...] = tuple(stride) if isinstance(stride, tuple | list) else (stride,) * len(sizes)
@@ -593,7 +471,7 @@ def _check_geometry(size: Size, stride: Stride) -> tuple[tuple[int, ...], tuple[
 
 
 def _check_problem(v: ArrayLike, pooling_matrix: ArrayLike) -> tuple[Array, Array]:
-    direction, matrix = as_real("v", v).numpy(), as_real("pooling_matrix", pooling_matrix).numpy()
+    direction, matrix = checks.as_real("v", v).numpy(), checks.as_real("pooling_matrix", pooling_matrix).numpy()
     if matrix.ndim != 2 or not matrix.size:
         raise ValueError(f"got pooling_matrix of shape {matrix.shape}; expected (M, D)")
     if direction.ndim < 1 or direction.shape[-1] != matrix.shape[1]:
@@ -607,3 +485,14 @@ def _check_problem(v: ArrayLike, pooling_matrix: ArrayLike) -> tuple[Array, Arra
     # Dividing by the largest entry first keeps very large and very small vectors from over- and underflowing.
     scaled = direction / largest
     return scaled / np.linalg.norm(scaled, axis=-1, keepdims=True), matrix
+
+
+def check_stride(stride: int, dimension: int, name: str = "prefilter") -> int:
+    """Return ``stride`` as an int, or say why it does not divide the dimension."""
+    stride = checks.integer("stride", stride)
+    if stride < 1 or dimension % stride:
+        raise ValueError(
+            f"got stride={stride} for {name} of D = {dimension}; expected a positive divisor of D, because only then "
+            "does subsampling fold the spectrum onto itself, as S blocks of D/S frequencies"
+        )
+    return stride
