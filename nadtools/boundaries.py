@@ -1,8 +1,7 @@
 r"""Decision boundaries: their cross-section with a plane, their angle to directions, and margins along directions.
 
-A network decides by the sign of its *decision function* f: the difference of two of its outputs, ``outputs[:, b] -
-outputs[:, a]`` with ``classes=(a, b)``, or its single output. Where f > 0 it says class b, and the boundary is where f
-changes sign.
+A network decides by the sign of its *decision function* f: the difference of its two outputs, ``outputs[:, 1] -
+outputs[:, 0]``, or its single output. Where f > 0 it says class 1, and the boundary is where f changes sign.
 
 Planes are spanned by two directions, in figure B2b by :math:`v_1 \oplus 0` and :math:`0 \oplus v_2`
 (:meth:`nadtools.distributions.Concatenated.direction`). Every point lies in one such plane. Its coordinates there are
@@ -10,7 +9,8 @@ absolute: the coordinates (a, b) stand for :math:`w + a\,d_1 + b\,d_2`, where w 
 plane. So the planes of different points can be averaged, and for samples of :math:`D(v_1) \oplus D(v_2)` the classes
 lie at :math:`\pm(\epsilon_1, \epsilon_2)` in each of them.
 
-The functions work on a copy of the network in evaluation mode. The network itself is left as it was.
+The functions work on a copy of the network in evaluation mode, on the device of the points. The network itself is left
+as it was.
 
 Source: *A neural anisotropic view of underspecification*, section 3 and appendix B.
 """
@@ -20,20 +20,20 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
 from nadtools import checks
-from nadtools.device import full_precision, resolve_device, unaffected_by_context
+from nadtools.device import full_precision, unaffected_by_context
 from nadtools.directions import as_direction
 from nadtools.progress import progress_bar
 
 __all__ = ["BoundaryAngle", "CrossSection", "boundary_angle", "cross_section", "margins"]
 
-Classes = tuple[int, int]
-
+_BATCH: Final = 1024  # images evaluated at a time
 _PARALLEL: Final = 1e-5  # sine of the smallest angle between two directions that span a plane
 _DOUBLINGS: Final = 12
 _ANGLES: Final = 32  # at which the sign is looked at, on a circle
@@ -67,7 +67,7 @@ class CrossSection:
 
 @dataclasses.dataclass(frozen=True)
 class BoundaryAngle:
-    """How a decision boundary lies in a plane. All angles are in radians, and NaN where no boundary was met.
+    """How a decision boundary lies in a plane. Angles are in radians, and NaN where no boundary was met.
 
     Attributes
     ----------
@@ -107,21 +107,18 @@ def cross_section(
     second: Tensor,
     extent: float | tuple[float, float] = 2.0,
     resolution: int = 41,
-    batch_size: int = 1024,
     *,
-    classes: Classes | None = None,
     dtype: torch.dtype | None = None,
-    device: str | torch.device | None = None,
     progress: bool = True,
 ) -> CrossSection:
     """The decision function on a grid in the plane of two directions, through a point or averaged over points.
 
-    No more than ``batch_size`` images exist at a time, whatever the resolution.
+    The images exist in batches only, whatever the resolution.
 
     Parameters
     ----------
     network : nn.Module
-        From (n, channels, h, w) to (n, classes), (n, 1) or (n,).
+        From (n, channels, h, w) to (n, 2), (n, 1) or (n,).
     points : Tensor
         Shape (channels, h, w) or (n, channels, h, w). Their own coordinates in the plane do not matter.
     first, second : Tensor
@@ -131,14 +128,8 @@ def cross_section(
         The grid goes from -extent to +extent along the first and along the second direction. Positive.
     resolution : int
         Grid lines along each direction, at least 2.
-    batch_size : int
-        Images evaluated at a time.
-    classes : (int, int), optional
-        See :mod:`nadtools.boundaries`. By default (0, 1) for two outputs; more need to be told.
     dtype : torch.dtype, optional
         To compute in. None means that of the points.
-    device : str, torch.device or None
-        None means that of the points.
     progress : bool
         Show a progress bar if it takes more than a second.
 
@@ -155,19 +146,19 @@ def cross_section(
     extents = _check_extent(extent)
     resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2 grid lines")
     checks.flags(progress=progress)
-    points, directions, _ = _check_points(points, {"first": first, "second": second}, dtype, device)
+    points, directions, _ = _check_points(points, {"first": first, "second": second}, dtype)
     plane = _Plane.spanned_by(points, directions)
-    f = _Decision.of(network, points, classes, batch_size)
+    f = _decision(network, points)
 
     axes = [torch.linspace(-limit, limit, resolution, dtype=torch.float64, device=points.device) for limit in extents]
     cells = resolution**2
     sums = torch.zeros(2, cells, dtype=torch.float64, device=points.device)
-    at_once = max(1, f.batch_size // cells)  # points of which a batch holds the whole grid
+    at_once = max(1, _BATCH // cells)  # points of which a batch holds the whole grid
     numbers = torch.arange(len(points), device=points.device)
     with progress_bar(None, progress, total=len(points) * cells, desc="cross-section", unit="image", delay=1) as bar:
         for group in numbers.split(at_once):
-            for start in range(0, cells, f.batch_size):
-                cell = torch.arange(start, min(start + f.batch_size, cells), device=points.device)
+            for start in range(0, cells, _BATCH):
+                cell = torch.arange(start, min(start + _BATCH, cells), device=points.device)
                 grid = torch.stack((axes[0][cell % resolution], axes[1][cell // resolution]), 1)
                 values = f(plane.base, group.repeat_interleave(len(cell)), grid.repeat(len(group), 1), directions)
                 values = values.view(len(group), len(cell))
@@ -196,10 +187,7 @@ def boundary_angle(
     second: Tensor,
     *,
     radius: float | None = None,
-    classes: Classes | None = None,
     dtype: torch.dtype | None = torch.float64,
-    batch_size: int = 1024,
-    device: str | torch.device | None = None,
 ) -> BoundaryAngle:
     r"""The angle of the decision boundary to two directions, in the plane that they span.
 
@@ -221,28 +209,17 @@ def boundary_angle(
 
     Parameters
     ----------
-    network : nn.Module
-        From (n, channels, h, w) to (n, classes), (n, 1) or (n,).
-    points : Tensor
-        Shape (channels, h, w) or (n, channels, h, w), for instance test images. Their own coordinates in the plane
-        matter for the default radius only.
-    first, second : Tensor
-        Shape (channels, h, w), or (h, w) for one channel; scaled to unit norm; not parallel.
+    network, points, first, second
+        As for :func:`cross_section`. The points' own coordinates in the plane matter for the default radius only.
     radius : float, optional
         R, positive. By default the root mean square distance of the points from the centre of the plane (for samples of
         :math:`D(v_1) \oplus D(v_2)` this is :math:`\sqrt{\epsilon_1^2 + \epsilon_2^2}`, so the circle goes through the
         classes), or 1 if that is zero. It is doubled, up to 12 times, until at least half of the points have a
         boundary in their disc; if that never happens, it is where most have one.
-    classes : (int, int), optional
-        See :mod:`nadtools.boundaries`. By default (0, 1) for two outputs; more need to be told.
     dtype : torch.dtype or None
         To compute in; None means that of the points. In single precision the rounding of f moves the angle by about
         :math:`10^{-7} \lVert x \rVert \lVert \nabla f \rVert` over what f changes by inside the disc, which may exceed
         1e-3. On a CPU it is faster: about twice for LeNet, ten times for ResNet-18.
-    batch_size : int
-        Images evaluated at a time.
-    device : str, torch.device or None
-        None means that of the points.
 
     Returns
     -------
@@ -255,9 +232,9 @@ def boundary_angle(
     """
     if radius is not None:
         radius = checks.positive_number("radius", radius)
-    points, directions, _ = _check_points(points, {"first": first, "second": second}, dtype, device)
+    points, directions, _ = _check_points(points, {"first": first, "second": second}, dtype)
     plane = _Plane.spanned_by(points, directions)
-    f = _Decision.of(network, points, classes, batch_size)
+    f = _decision(network, points)
 
     step = 2 * math.pi / _ANGLES
     # Half a step off the axes, where networks tend to have kinks.
@@ -303,10 +280,7 @@ def margins(
     direction: Tensor,
     *,
     max_distance: float = 100.0,
-    classes: Classes | None = None,
     dtype: torch.dtype | None = torch.float64,
-    batch_size: int = 1024,
-    device: str | torch.device | None = None,
 ) -> Tensor:
     r"""Signed distances from points to the decision boundary along a direction.
 
@@ -318,22 +292,12 @@ def margins(
 
     Parameters
     ----------
-    network : nn.Module
-        From (n, channels, h, w) to (n, classes), (n, 1) or (n,).
-    points : Tensor
-        Shape (channels, h, w) or (n, channels, h, w).
-    direction : Tensor
-        Shape (channels, h, w), or (h, w) for one channel; scaled to unit norm.
+    network, points, direction
+        As for :func:`cross_section`.
     max_distance : float
         How far to look, on both sides. Positive.
-    classes : (int, int), optional
-        See :mod:`nadtools.boundaries`. By default (0, 1) for two outputs; more need to be told.
     dtype : torch.dtype or None
-        To compute in; None means that of the points.
-    batch_size : int
-        Images evaluated at a time.
-    device : str, torch.device or None
-        None means that of the points.
+        As for :func:`boundary_angle`.
 
     Returns
     -------
@@ -347,8 +311,8 @@ def margins(
         If the direction does not fit the points, the network does not fit, or another argument is not as described.
     """
     max_distance = checks.positive_number("max_distance", max_distance)
-    points, unit, single = _check_points(points, {"direction": direction}, dtype, device)
-    f = _Decision.of(network, points, classes, batch_size)
+    points, unit, single = _check_points(points, {"direction": direction}, dtype)
+    f = _decision(network, points)
 
     numbers = torch.arange(len(points), device=points.device)
     start = f(points, numbers, torch.zeros_like(numbers, dtype=torch.float64)[:, None], unit)
@@ -387,47 +351,34 @@ def margins(
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class _Decision:
-    """f, in batches."""
+def _decision(network: nn.Module, points: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """f, in batches, of a copy of the network on device and in dtype of the points, tried on the first."""
+    checks.instance("network", network, nn.Module, "a torch.nn.Module")
+    copied = copy.deepcopy(network).to(points.device, points.dtype).eval()
+    try:
+        with torch.inference_mode():
+            tried = copied(points[:1])
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"the network does not accept {points.dtype} images of shape {tuple(points.shape[1:])}: {error}"
+        ) from error
+    shape = tuple(tried.shape) if isinstance(tried, Tensor) else type(tried).__name__
+    if shape not in ((1, 2), (1, 1), (1,)):
+        raise ValueError(f"the network returned {shape} for 1 image; expected (1, 2), (1, 1) or (1,)")
 
-    network: nn.Module
-    classes: Classes | None  # None for a single output
-    batch_size: int
-
-    @classmethod
-    def of(cls, network: nn.Module, points: Tensor, classes: Any, batch_size: int) -> _Decision:
-        """Copy the network to device and dtype of the points, and try it."""
-        batch_size = checks.positive_int("batch_size", batch_size)
-        checks.instance("network", network, nn.Module, "a torch.nn.Module")
-        copied = copy.deepcopy(network).to(points.device, points.dtype).eval()
-        try:
-            with torch.inference_mode():
-                outputs = copied(points[:1])
-        except (RuntimeError, ValueError) as error:
-            raise ValueError(
-                f"the network does not accept {points.dtype} images of shape {tuple(points.shape[1:])}: {error}"
-            ) from error
-        if not isinstance(outputs, Tensor) or outputs.ndim not in (1, 2) or len(outputs) != 1:
-            kind = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-            raise ValueError(f"the network returned {kind} for 1 image; expected (1, classes), (1, 1) or (1,)")
-        return cls(copied, _check_classes(classes, outputs[0].numel()), batch_size)
-
-    def __call__(self, points: Tensor, which: Tensor, coefficients: Tensor, directions: Tensor) -> Tensor:
-        """Values of f at points[which] + coefficients @ directions, of shape (q,), float64."""
+    def f(points: Tensor, which: Tensor, coefficients: Tensor, directions: Tensor) -> Tensor:
+        """Values at points[which] + coefficients @ directions, of shape (q,), float64."""
         flat = directions.flatten(1)
         values = torch.empty(len(which), dtype=torch.float64, device=points.device)
-        batches = (tensor.split(self.batch_size) for tensor in (values, which, coefficients))
+        batches = (tensor.split(_BATCH) for tensor in (values, which, coefficients))
         with torch.inference_mode(), full_precision():
             for target, rows, factors in zip(*batches, strict=True):
                 moves = (factors @ flat).view(-1, *points.shape[1:])
-                outputs = self.network(points[rows] + moves.to(points.dtype))
-                if self.classes is None:
-                    target.copy_(outputs.reshape(-1))
-                else:
-                    low, high = self.classes
-                    target.copy_(outputs[:, high] - outputs[:, low])
+                outputs = copied(points[rows] + moves.to(points.dtype)).view(len(rows), -1)
+                target.copy_(outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0])
         return values
+
+    return f
 
 
 @dataclasses.dataclass(frozen=True)
@@ -453,21 +404,16 @@ class _Plane:
         # Once more, so that rounding does not leave a part of the first in it.
         across = as_direction(across - (across * one).sum() * one)
         orthonormal = torch.stack((one, across))
-        coordinates = _coordinates(points, orthonormal)
+        flat = orthonormal.flatten(1)
+        coordinates = torch.cat([some.flatten(1).to(torch.float64) @ flat.T for some in points.split(_BATCH)])
         base = points.clone()
-        for target, some in zip(base.split(1024), coordinates.split(1024), strict=True):
-            target.sub_((some @ orthonormal.flatten(1)).view(target.shape).to(points.dtype))
+        for target, some in zip(base.split(_BATCH), coordinates.split(_BATCH), strict=True):
+            target.sub_((some @ flat).view(target.shape).to(points.dtype))
         spread = float(coordinates.square().sum(1).mean().sqrt())
         # Below the rounding of coordinates the points lie at the centre.
         scale = float(points.abs().max()) * math.sqrt(points[0].numel()) * torch.finfo(points.dtype).eps
         spread = spread if spread > scale else 1.0
         return cls(orthonormal, math.atan2(sine, float(cosine)), base, spread)
-
-
-def _coordinates(points: Tensor, orthonormal: Tensor) -> Tensor:
-    """Coordinates in the plane, (n, 2), float64."""
-    flat = orthonormal.flatten(1)
-    return torch.cat([some.flatten(1).to(torch.float64) @ flat.T for some in points.split(1024)])
 
 
 def _find_crossing(function: Any, low: Tensor, high: Tensor, at_low: Tensor, at_high: Tensor, steps: int) -> Tensor:
@@ -509,15 +455,13 @@ def _summarise(normals: Tensor, second_angle: float, radius: float, crossed: int
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _check_points(
-    points: Any, given: dict[str, Any], dtype: torch.dtype | None, device: str | torch.device | None
-) -> tuple[Tensor, Tensor, bool]:
+def _check_points(points: Any, given: dict[str, Any], dtype: torch.dtype | None) -> tuple[Tensor, Tensor, bool]:
     """Points (n, ...), ready to compute with; unit directions (k, ...), float64; whether a single point was given."""
     points = checks.tensor("points", points)
     if dtype is not None and (not isinstance(dtype, torch.dtype) or dtype not in (torch.float32, torch.float64)):
         raise ValueError(f"got dtype={dtype!r}; expected torch.float32, torch.float64 or None")
-    resolved = points.device if device is None else resolve_device(device)
-    units = [as_direction(checks.tensor(name, v).to(resolved, torch.float64), None, name) for name, v in given.items()]
+    where = points.device
+    units = [as_direction(checks.tensor(name, v).to(where, torch.float64), None, name) for name, v in given.items()]
     directions = [v[None] if v.ndim == 2 else v for v in units]  # one channel
     single = points.shape == directions[0].shape
     points = points[None] if single else points
@@ -527,23 +471,7 @@ def _check_points(
             f"got points of shape {tuple(points.shape)}, {shapes}; expected directions of the shape of one point. "
             "Concatenated.direction(part) makes one from that of a part"
         )
-    return points.to(resolved, dtype or points.dtype), torch.stack(directions), single
-
-
-def _check_classes(classes: Any, num_outputs: int) -> Classes | None:
-    if num_outputs == 1:
-        if classes is not None:
-            raise ValueError(f"got classes={classes!r} for a network with a single output; expected None")
-        return None
-    if classes is None:
-        if num_outputs > 2:
-            raise ValueError(f"got a network with {num_outputs} outputs; expected classes=(a, b): which two to compare")
-        return 0, 1
-    ints = f"two different ints from 0 to {num_outputs - 1}"
-    low, high = (checks.integer("classes", c, 0, num_outputs - 1, ints) for c in checks.pair("classes", classes, ints))
-    if low == high:
-        raise ValueError(f"got classes={classes!r}; expected {ints}")
-    return low, high
+    return points.to(dtype or points.dtype), torch.stack(directions), single
 
 
 def _check_extent(extent: Any) -> tuple[float, float]:

@@ -321,23 +321,6 @@ class Concatenated:
                 target.copy_(part._images(y, derive_seed(seed, _PARTS, number)))
         return x, y
 
-    def switch_off(self, x: Tensor, *parts: int) -> Tensor:
-        """Return a copy of samples in which the channels of some parts are zero: what figures B2 and B3 test on.
-
-        Parameters
-        ----------
-        x : Tensor
-            Shape (n, channels, h, w).
-        *parts : int
-            Numbers of the parts, from 0.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If x has other channels, or a part does not exist.
-        """
-        return self._without({self._number(part) for part in parts})(x)
-
     def only(self, *parts: int) -> SwitchOff:
         """The view in which all other parts are switched off, for instance for the views of :func:`nadtools.sweep`.
 
@@ -349,7 +332,7 @@ class Concatenated:
         Returns
         -------
         SwitchOff
-            ``D.only(0)(x)`` is ``D.switch_off(x, 1)`` where there are two parts.
+            ``D.only(0)(x)`` are the samples x with the channels of all parts but the first at zero.
 
         Raises
         ------
@@ -358,7 +341,9 @@ class Concatenated:
         """
         if not parts:
             raise ValueError("got no part that stays; expected at least one, for instance only(0)")
-        return self._without(set(range(len(self.parts))) - {self._number(part) for part in parts})
+        off = set(range(len(self.parts))) - {self._number(part) for part in parts}
+        channels = itertools.chain.from_iterable(self.channels[number] for number in sorted(off))
+        return SwitchOff(self.image_shape[0], tuple(channels))
 
     def direction(self, part: int, v: Tensor | None = None) -> Tensor:
         r"""A direction of one part as a direction of the whole: :math:`v_1 \oplus 0` for part 0 of two.
@@ -394,10 +379,6 @@ class Concatenated:
         channels = self.channels[number]
         result[channels.start : channels.stop] = v
         return result
-
-    def _without(self, parts: set[int]) -> SwitchOff:
-        off = itertools.chain.from_iterable(self.channels[number] for number in sorted(parts))
-        return SwitchOff(self.image_shape[0], tuple(off))
 
     def _number(self, part: int, name: str = "parts") -> int:
         """Check the number of a part."""

@@ -1,50 +1,23 @@
-"""Image data sets as tensors: CIFAR-10, Fashion-MNIST, scikit-learn's digits, or your own.
-
-The files of CIFAR-10 and Fashion-MNIST are looked for, in this order,
-
-1. in a folder of files that you have: the argument ``data_dir``, or else the environment variable ``NADTOOLS_DATA``;
-   there in the subfolder ``data`` and then in the folder itself, as torchvision lays them out
-   (``cifar-10-batches-py``, ``FashionMNIST``);
-2. in the download cache: the system's usual cache folder, or the one that ``NADTOOLS_CACHE`` names;
-3. on the internet, by torchvision, which knows their addresses and checksums.
-"""
+"""Image data sets as tensors: CIFAR-10, Fashion-MNIST, or your own; :mod:`nadtools.image_sources` finds their files."""
 
 from __future__ import annotations
 
 import dataclasses
-import http.client
-import importlib
-import importlib.util
 import os
-import tempfile
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nadtools import checks, storage
+from nadtools import checks, image_sources
 from nadtools.checks import check_seed, positive_int
 from nadtools.device import generator, stream, unaffected_by_context
-from nadtools.image_files import ARCHIVE_SUFFIXES, Arrays, read_archive, read_folder
 
-__all__ = ["CIFAR10_CLASSES", "NAMES", "Images", "binary", "crop_and_mirror", "load_images"]
+__all__ = ["Images", "binary", "from_arrays", "load_images"]
 
-NAMES: Final = ("cifar10", "cifar10-jpeg", "fashion-mnist", "digits")
-CIFAR10_CLASSES: Final = (
-    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-)  # fmt: skip
-
-_CIFAR10_SUBSET: Final = "cifar10-first-1000-per-batch.npz"  # exact pixels
-_CIFAR10_JPEG: Final = "cifar10-jpeg.tar.xz"  # a lossy copy of all images
-_SUBSET_MOST: Final = 1000  # images of each batch that the subset's file holds
-_CIFAR10_BATCH: Final = 10_000
-_DIGITS_TRAIN: Final = 1437  # of scikit-learn's 1,797 digits
-_MAX_NPZ_BYTES: Final = 8 * 2**30
-_MAX_CLASSES: Final = 100_000  # four times those of ImageNet-21k
 _LUMA: Final = (0.299, 0.587, 0.114)  # ITU-R BT.601, as Pillow and JPEG
 _BATCH: Final = 256  # small enough for a processor's cache
 
@@ -152,20 +125,16 @@ def load_images(
         A name:
 
         - ``"cifar10"``: 50,000 + 10,000 photographs, 10 classes, in colour;
-        - ``"cifar10-jpeg"``: the same from ``data/cifar10-jpeg.tar.xz``, a lossy copy, class by class;
-        - ``"fashion-mnist"``: 60,000 + 10,000 grey images of 28x28 pixels;
-        - ``"digits"``: the digits that come with scikit-learn, grey, 8x8 pixels: 1,437 to train and 360 to test, in
-          scikit-learn's order.
+        - ``"cifar10-jpeg"``: the same from ``data/cifar10-jpeg.tar.xz``, a lossy copy, class by class, which is
+          unpacked once into the cache;
+        - ``"fashion-mnist"``: 60,000 + 10,000 grey images of 28x28 pixels.
 
         Or a path:
 
-        - a ``.npz`` file in Keras' layout: ``x_train``, ``x_test`` of shape (n, h, w), (n, h, w, 1) or (n, h, w, 3),
-          uint8 or floats in [0, 1]; integers ``y_train``, ``y_test``; perhaps ``class_names``;
-        - a folder or an archive (.zip, .tar, .tar.gz, .tar.xz, .tar.bz2) in ImageFolder's layout, ``train/CLASS/NAME``
-          and ``test/CLASS/NAME``. An archive is decoded once and kept in the cache, a folder is read each time.
+        - a ``.npz`` file in Keras' layout, with the arrays that :func:`from_arrays` takes, perhaps ``class_names``;
+        - a folder of image files in torchvision's layout, ``train/CLASS/NAME`` and ``test/CLASS/NAME``.
 
-        None or ``"auto"`` is the best that is at hand without a network: CIFAR-10, its first images, Fashion-MNIST,
-        the digits.
+        None or ``"auto"`` is the best that is at hand without a network: CIFAR-10, its first images, Fashion-MNIST.
     subset : int, optional
         Only for CIFAR-10: the first images of each of the five training batches and of the test batch, so many of
         each. Up to 1,000, the file ``data/cifar10-first-1000-per-batch.npz`` will do. ``"auto"`` uses it where it
@@ -180,11 +149,11 @@ def load_images(
     seed : int
         Of the draw.
     data_dir : path, optional
-        A folder of files that you have, see :mod:`nadtools.images`.
+        A folder of files that you have, see :mod:`nadtools.image_sources`.
     download : bool
         Whether a named data set may be downloaded.
     progress : bool
-        Show a progress bar where images are decoded.
+        Show a progress bar where images are unpacked and decoded.
 
     Returns
     -------
@@ -193,9 +162,8 @@ def load_images(
     Raises
     ------
     FileNotFoundError
-        If the data are neither at hand nor to be had. The message says how to get them.
-    ModuleNotFoundError
-        If the digits are asked for and scikit-learn is not installed.
+        If there is no such file; :class:`~nadtools.image_sources.ImagesNotFoundError` where a named data set is
+        neither at hand nor to be had.
     ValueError, TypeError
         If an argument is not usable, a file is damaged, or its images are not what is described above.
     """
@@ -203,48 +171,86 @@ def load_images(
     for name, path in (("source", source), ("data_dir", data_dir)):
         if path is not None:
             checks.file_path(name, path)
-    size = positive_int("size", size)
-    if channels is not None:
-        channels = positive_int("channels", channels)
-    if channels not in (None, 1, 3):
-        raise ValueError(f"got channels={channels!r}; expected 1 (grey), 3 (colour) or None (as they are)")
-    for name, count in (("per_class", per_class), ("test_per_class", test_per_class)):
-        if count is not None:
-            positive_int(name, count)
-    check_seed(seed)
-    if subset is not None and positive_int("subset", subset) > _CIFAR10_BATCH:
-        raise ValueError(f"got subset={subset}; a batch of CIFAR-10 holds {_CIFAR10_BATCH:,} images")
+    options: dict[str, Any] = {"size": size, "channels": channels, "per_class": per_class}
+    options |= {"test_per_class": test_per_class, "seed": seed}
+    _check_options(**options)
+    if subset is not None and positive_int("subset", subset) > image_sources.CIFAR10_BATCH:
+        raise ValueError(f"got subset={subset}; a batch of CIFAR-10 holds {image_sources.CIFAR10_BATCH:,} images")
     if source is None or source == "auto":
-        source, subset = _best_at_hand(data_dir, subset)
+        source, subset = image_sources.best_at_hand(data_dir, subset)
     elif subset is not None and source != "cifar10":
         raise ValueError(f"got subset={subset} for {str(source)!r}; it is for 'cifar10': use per_class, seed instead")
+    arrays, description = image_sources.read(source, subset, size, data_dir, download, progress)
+    return from_arrays(*arrays, description, **options)
 
-    arrays, description = _read(source, subset, size, data_dir, download, progress)
-    if per_class is not None:
-        kept = _balanced(arrays.y_train, per_class, arrays.class_names, seed, "train")
-        arrays = arrays._replace(x_train=arrays.x_train[kept], y_train=arrays.y_train[kept])
-        description += f"; {per_class:,} of each class to train (seed {seed})"
-    if test_per_class is not None:
-        kept = _balanced(arrays.y_test, test_per_class, arrays.class_names, seed, "test")
-        arrays = arrays._replace(x_test=arrays.x_test[kept], y_test=arrays.y_test[kept])
-        description += f"; {test_per_class:,} of each class to test (seed {seed})"
-    stored = arrays.x_train.shape[1:3]
-    if stored != (size, size):
-        description += f"; {stored[0]}x{stored[1]} pixels resized to {size}x{size}"
-    x_train, x_test = (_to_float(x, size, channels) for x in (arrays.x_train, arrays.x_test))
-    if channels is not None and channels != (3 if arrays.x_train.ndim == 4 else 1):
-        description += "; in grey" if channels == 1 else "; grey repeated in three channels"
-    variance, mean = torch.var_mean(x_train, dim=(0, 2, 3), correction=0)
-    return Images(
-        x_train=x_train,
-        y_train=torch.from_numpy(arrays.y_train),
-        x_test=x_test,
-        y_test=torch.from_numpy(arrays.y_test),
-        class_names=arrays.class_names,
-        source=description,
-        mean=mean,
-        std=variance.sqrt(),
-    )
+
+@unaffected_by_context()
+def from_arrays(
+    x_train: np.ndarray,
+    y_train: np.ndarray,
+    x_test: np.ndarray,
+    y_test: np.ndarray,
+    class_names: Sequence[str] | None,
+    source: str,
+    *,
+    size: int = 32,
+    channels: int | None = None,
+    per_class: int | None = None,
+    test_per_class: int | None = None,
+    seed: int = 0,
+) -> Images:
+    """Make a data set of arrays.
+
+    Parameters
+    ----------
+    x_train, x_test : np.ndarray
+        Shape (n, h, w), (n, h, w, 1) or (n, h, w, 3), uint8 or floats in [0, 1].
+    y_train, y_test : np.ndarray
+        Shape (n,) or (n, 1), integers from 0.
+    class_names : sequence of str, optional
+        By default the labels.
+    source : str
+        What the images are. What is done to them here is added to it.
+    size, channels, per_class, test_per_class, seed
+        As in :func:`load_images`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not as described.
+    """
+    _check_options(size, channels, per_class, test_per_class, seed)
+    checks.instance("source", source, str, "a text")
+    labels = {name: _check_labels(y, name) for name, y in (("y_train", y_train), ("y_test", y_test))}
+    pixels = {name: _check_pixels(x, name) for name, x in (("x_train", x_train), ("x_test", x_test))}
+    for x, y, split in zip(pixels.values(), labels.values(), ("train", "test"), strict=True):
+        if len(x) != len(y) or len(x) < 1:
+            raise ValueError(
+                f"got {len(x)} images as x_{split}, {len(y)} labels as y_{split}; expected as many, at least 1"
+            )
+    stored = pixels["x_train"].shape[1:]
+    if stored != pixels["x_test"].shape[1:]:
+        raise ValueError(
+            f"got x_train with images of shape {stored}, x_test with {pixels['x_test'].shape[1:]}; expected one shape"
+        )
+    num_classes = int(max(y.max() for y in labels.values())) + 1
+    names = tuple(map(str, range(num_classes))) if class_names is None else class_names
+    checks.instance("class_names", names, (tuple, list), "a tuple of texts")
+    if len(names) < num_classes:
+        raise ValueError(f"got labels up to {num_classes - 1} and {len(names)} class_names; expected a name for each")
+    for count, split in ((per_class, "train"), (test_per_class, "test")):
+        if count is not None:
+            kept = _balanced(labels[f"y_{split}"], count, names, seed, split)
+            labels[f"y_{split}"], pixels[f"x_{split}"] = labels[f"y_{split}"][kept], pixels[f"x_{split}"][kept]
+            source += f"; {count:,} of each class to {split} (seed {seed})"
+    if stored[:2] != (size, size):
+        source += f"; {stored[0]}x{stored[1]} pixels resized to {size}x{size}"
+    if channels is not None and channels != (3 if len(stored) == 3 else 1):
+        source += "; in grey" if channels == 1 else "; grey repeated in three channels"
+    tensors = {name: _to_float(x, size, channels) for name, x in pixels.items()}
+    tensors |= {name: torch.from_numpy(y) for name, y in labels.items()}
+    variance, mean = torch.var_mean(tensors["x_train"], dim=(0, 2, 3), correction=0)
+    return Images(**tensors, class_names=tuple(names), source=source, mean=mean, std=variance.sqrt())
 
 
 def binary(y: Tensor, positive_classes: Iterable[int]) -> Tensor:
@@ -276,249 +282,35 @@ def binary(y: Tensor, positive_classes: Iterable[int]) -> Tensor:
     return torch.isin(y, torch.tensor(classes, device=y.device)).to(torch.int64)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Where the data come from
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-def crop_and_mirror(x: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:
-    """Shift each image at random, and mirror half of them: the usual augmentation of CIFAR-10.
-
-    For :func:`nadtools.train`, as ``augment=nadtools.images.crop_and_mirror``. What is shifted in is zero: the mean
-    colour of normalised images.
-
-    Parameters
-    ----------
-    x : Tensor
-        Shape (n, channels, height, width).
-    generator : torch.Generator
-        On the device of x.
-    padding : int
-        The largest shift, in pixels.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of x. Each image has its own shift, up to ``padding`` pixels in either direction, and is mirrored
-        left to right or not.
-
-    Raises
-    ------
-    ValueError
-        If x does not have four dimensions, or the padding is negative.
-    """
-    if not isinstance(x, Tensor) or x.ndim != 4:
-        kind = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"type {type(x).__name__}"
-        raise ValueError(f"got x of {kind}; expected a tensor of shape (n, channels, height, width)")
-    checks.instance("generator", generator, torch.Generator, "a torch.Generator")
-    padding = checks.integer("padding", padding, 0, 8 * max(x.shape[2:]), "0 or a positive int")
-    number, _, height, width = x.shape
-    options: dict[str, Any] = {"device": x.device, "generator": generator}
-    top, left = torch.randint(2 * padding + 1, (2, number, 1, 1), **options)
-    mirrored = torch.randint(2, (number, 1, 1), **options).bool()
-    column = torch.arange(width, device=x.device)
-    rows = top + torch.arange(height, device=x.device).view(-1, 1)
-    columns = left + torch.where(mirrored, column.flip(0), column)
-    padded = functional.pad(x, (padding,) * 4).movedim(1, -1)
-    images = torch.arange(number, device=x.device).view(-1, 1, 1)
-    return padded[images, rows, columns].movedim(-1, 1)
-
-
-class _Torchvision(NamedTuple):
-    title: str
-    class_name: str  # in torchvision.datasets
-    folder: str
-
-    def open(self, root: str | os.PathLike[str], **options: bool) -> Any:
-        import torchvision.datasets  # as long to import as PyTorch
-
-        return getattr(torchvision.datasets, self.class_name)(root, **options)
-
-
-_CIFAR10: Final = _Torchvision("CIFAR-10", "CIFAR10", "cifar-10-batches-py")
-_FASHION_MNIST: Final = _Torchvision("Fashion-MNIST", "FashionMNIST", "FashionMNIST")
-
-
-def _read(
-    source: str | os.PathLike[str],
-    subset: int | None,
-    size: int,
-    data_dir: str | os.PathLike[str] | None,
-    download: bool,
-    progress: bool,
-) -> tuple[Arrays, str]:
-    """The arrays as they are stored, and what they are."""
-    match source:
-        case "cifar10":
-            return _read_cifar10(subset, data_dir, download)
-        case "cifar10-jpeg":
-            archive = _find(_CIFAR10_JPEG, data_dir)
-            if archive is None:
-                raise FileNotFoundError(
-                    f"there is no {_CIFAR10_JPEG} in the folder that data_dir or NADTOOLS_DATA names, nor in its "
-                    "subfolder 'data'; load_images('cifar10') takes the original images"
-                )
-            return read_archive(archive, size, _cache_folder(), progress=progress), "CIFAR-10, JPEG copy (lossy)"
-        case "fashion-mnist":
-            return _read_torchvision(_FASHION_MNIST, data_dir, download), "Fashion-MNIST"
-        case "digits":
-            return _read_digits(), "scikit-learn's digits"
-    path = Path(source).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(
-            f"got source {str(source)!r}, which is neither {', '.join(map(repr, NAMES))} nor a file or folder there is"
-        )
-    if path.is_dir():
-        name = path.resolve().name
-        return read_folder(path, size, progress=progress), f"the folder {name}, at {size}x{size} pixels"
-    if path.suffix == ".npz":
-        return _read_npz(path), path.name
-    if path.name.lower().endswith(ARCHIVE_SUFFIXES):
-        arrays = read_archive(path, size, _cache_folder(), progress=progress)
-        return arrays, f"{path.name}, at {size}x{size} pixels"
-    raise ValueError(f"got the file {path.name!r}; expected a folder, .npz, {', '.join(ARCHIVE_SUFFIXES)}")
-
-
-def _best_at_hand(data_dir: str | os.PathLike[str] | None, subset: int | None) -> tuple[str, int | None]:
-    """The name of a data set that needs no network, and the subset of it."""
-    if _torchvision_root(_CIFAR10, data_dir) is not None:
-        return "cifar10", subset
-    if (subset or _SUBSET_MOST) <= _SUBSET_MOST and _find(_CIFAR10_SUBSET, data_dir) is not None:
-        return "cifar10", subset or _SUBSET_MOST
-    if _torchvision_root(_FASHION_MNIST, data_dir) is not None:
-        return "fashion-mnist", None
-    if importlib.util.find_spec("sklearn") is not None:
-        return "digits", None
-    raise FileNotFoundError(_how_to_get("No images are at hand.", _CIFAR10.folder))
-
-
-def _read_cifar10(subset: int | None, data_dir: str | os.PathLike[str] | None, download: bool) -> tuple[Arrays, str]:
-    if subset is None:
-        return _read_torchvision(_CIFAR10, data_dir, download), "CIFAR-10"
-    description = f"CIFAR-10, the first {subset:,} images of each batch"
-    path = _find(_CIFAR10_SUBSET, data_dir) if subset <= _SUBSET_MOST else None
-    if path is not None:
-        arrays, per_batch = _read_npz(path)._replace(class_names=CIFAR10_CLASSES), _SUBSET_MOST
-    else:
-        arrays, per_batch = _read_torchvision(_CIFAR10, data_dir, download), _CIFAR10_BATCH
-    for y, batches in ((arrays.y_train, 5), (arrays.y_test, 1)):
-        if len(y) != batches * per_batch:
-            raise ValueError(f"{path or _CIFAR10.folder} holds {len(y)} images, expected {batches * per_batch}")
-
-    def first(array: np.ndarray) -> np.ndarray:
-        batches = array.reshape(-1, per_batch, *array.shape[1:])[:, :subset]
-        return batches.reshape(-1, *array.shape[1:])
-
-    x_train, y_train, x_test, y_test = map(first, (arrays.x_train, arrays.y_train, arrays.x_test, arrays.y_test))
-    return Arrays(x_train, y_train, x_test, y_test, arrays.class_names), description
-
-
-def _read_torchvision(what: _Torchvision, data_dir: str | os.PathLike[str] | None, download: bool) -> Arrays:
-    root = _torchvision_root(what, data_dir)
-    if root is None:
-        if not download:
-            raise FileNotFoundError(_how_to_get(f"{what.title} is not at hand, and download=False.", what.folder))
-        root = _download(what)
-    try:
-        # torchvision unpickles CIFAR-10's files: the only pickles that are read here. It compares them with their
-        # checksums first, so what is unpickled is what CIFAR-10's authors wrote.
-        train, test = (what.open(root, train=train) for train in (True, False))
-    except (RuntimeError, ValueError, TypeError, LookupError, AssertionError, OSError) as error:
-        raise ValueError(
-            f"{root / what.folder} is damaged or incomplete ({type(error).__name__}: {error}); delete it and load again"
-        ) from error
-    return Arrays(
-        np.asarray(train.data),
-        np.asarray(train.targets, np.int64),
-        np.asarray(test.data),
-        np.asarray(test.targets, np.int64),
-        tuple(train.classes),
-    )
-
-
-def _download(what: _Torchvision) -> Path:
-    """Download into the cache: into a temporary folder, so that what is in place is complete."""
-    cache = _cache_folder()
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".download-") as temporary:
-            what.open(temporary, download=True)
-            try:
-                os.replace(Path(temporary) / what.folder, cache / what.folder)
-            except OSError:
-                if not (cache / what.folder).is_dir():  # else another process was faster
-                    raise
-    except (OSError, RuntimeError, http.client.HTTPException, EOFError) as error:
-        raise FileNotFoundError(
-            _how_to_get(
-                f"{what.title} is not at hand and could not be downloaded ({type(error).__name__}: {error}).",
-                what.folder,
-            )
-        ) from error
-    return cache
-
-
-def _how_to_get(problem: str, folder: str) -> str:
-    return (
-        f"{problem} There are three ways to get images. (1) With a connection to the internet, load_images('cifar10') "
-        f"downloads them. (2) Files that you have are found as FOLDER/data/{folder} if the environment variable "
-        "NADTOOLS_DATA or the argument data_dir names FOLDER; load_images also takes the path of a .npz file, a folder "
-        "or an archive. (3) load_images('digits') needs nothing but scikit-learn."
-    )
-
-
-def _read_digits() -> Arrays:
-    try:
-        datasets = importlib.import_module("sklearn.datasets")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the digits come with scikit-learn, which is not installed: pip install scikit-learn"
-        ) from error
-    digits = datasets.load_digits()
-    x, y = (digits.images / 16).astype(np.float32), np.asarray(digits.target, np.int64)
-    cut = _DIGITS_TRAIN
-    return Arrays(x[:cut], y[:cut], x[cut:], y[cut:], tuple(str(name) for name in digits.target_names))
-
-
-def _read_npz(path: Path) -> Arrays:
-    keys = ("x_train", "y_train", "x_test", "y_test")
-    try:
-        arrays = storage.read_members(path, (*keys, "class_names"), _MAX_NPZ_BYTES)
-        missing = sorted(set(keys) - set(arrays))
-        if missing:
-            raise ValueError(f"it lacks {', '.join(missing)} and holds {', '.join(arrays) or 'none of them'}")
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be used ({error}); expected a .npz file with {', '.join(keys)}") from error
-    x_train, y_train, x_test, y_test = (arrays[key] for key in keys)
-    y_train, y_test = (_check_labels(y, name) for y, name in ((y_train, "y_train"), (y_test, "y_test")))
-    x_train, x_test = (_check_pixels(x, name) for x, name in ((x_train, "x_train"), (x_test, "x_test")))
-    for x, y, split in ((x_train, y_train, "train"), (x_test, y_test, "test")):
-        if len(x) != len(y) or len(x) < 1:
-            raise ValueError(f"got {len(x)} images and {len(y)} labels to {split}; expected as many, at least one")
-    if x_train.shape[1:] != x_test.shape[1:]:
-        raise ValueError(f"got images of shape {x_train.shape[1:]} to train, {x_test.shape[1:]} to test; expected one")
-    num_classes = int(max(y_train.max(), y_test.max())) + 1
-    names = arrays.get("class_names", np.arange(num_classes))
-    if names.ndim != 1 or len(names) > _MAX_CLASSES:
-        raise ValueError(f"got class_names of shape {names.shape}; expected (n,), at most {_MAX_CLASSES:,} names")
-    if len(names) < num_classes:
-        raise ValueError(f"got labels up to {num_classes - 1} and {len(names)} class_names; expected a name for each")
-    return Arrays(x_train, y_train, x_test, y_test, tuple(map(str, names.tolist())))
+def _check_options(
+    size: int, channels: int | None, per_class: int | None, test_per_class: int | None, seed: int
+) -> None:
+    positive_int("size", size)
+    if channels is not None and positive_int("channels", channels) not in (1, 3):
+        raise ValueError(f"got channels={channels!r}; expected 1 (grey), 3 (colour) or None (as they are)")
+    for name, count in (("per_class", per_class), ("test_per_class", test_per_class)):
+        if count is not None:
+            positive_int(name, count)
+    check_seed(seed)
 
 
 def _check_labels(y: np.ndarray, name: str) -> np.ndarray:
+    checks.instance(name, y, np.ndarray, "a NumPy array")
     if not np.issubdtype(y.dtype, np.integer):
         raise TypeError(f"got {name} of dtype {y.dtype}; expected integers")
     if y.ndim == 2 and y.shape[1] == 1:  # as Keras gives CIFAR-10's
         y = y[:, 0]
     if y.ndim != 1 or (y.size and int(y.min()) < 0):
         raise ValueError(f"got {name} of shape {y.shape}; expected (n,) labels from 0")
-    if y.size and int(y.max()) >= _MAX_CLASSES:
-        raise ValueError(f"got {name} with the label {y.max()}; expected labels 0, 1, 2, ... below {_MAX_CLASSES:,}")
+    if y.size and int(y.max()) >= image_sources.MAX_CLASSES:
+        raise ValueError(
+            f"got {name} with the label {y.max()}; expected labels 0, 1, 2, ... below {image_sources.MAX_CLASSES:,}"
+        )
     return y.astype(np.int64)
 
 
 def _check_pixels(x: np.ndarray, name: str) -> np.ndarray:
+    checks.instance(name, x, np.ndarray, "a NumPy array")
     if x.ndim == 4 and x.shape[3] == 1:
         x = x[..., 0]
     if x.ndim not in (3, 4) or (x.ndim == 4 and x.shape[3] != 3) or 0 in x.shape[1:]:
@@ -533,42 +325,7 @@ def _check_pixels(x: np.ndarray, name: str) -> np.ndarray:
     return x.astype(np.float32)
 
 
-def _data_folders(data_dir: str | os.PathLike[str] | None) -> tuple[Path, ...]:
-    """Where the reader's files may lie."""
-    given = data_dir if data_dir is not None else os.environ.get("NADTOOLS_DATA")
-    if not given:
-        return ()
-    folder = Path(given).expanduser()
-    if not folder.is_dir():
-        origin = "data_dir" if data_dir is not None else "the environment variable NADTOOLS_DATA"
-        raise FileNotFoundError(f"{origin} names {str(folder)!r}, which is not a folder; correct it or leave it out")
-    return folder / "data", folder
-
-
-def _find(name: str, data_dir: str | os.PathLike[str] | None) -> Path | None:
-    return next((folder / name for folder in _data_folders(data_dir) if (folder / name).is_file()), None)
-
-
-def _torchvision_root(what: _Torchvision, data_dir: str | os.PathLike[str] | None) -> Path | None:
-    folders = (*_data_folders(data_dir), _cache_folder())
-    return next((folder for folder in folders if (folder / what.folder).is_dir()), None)
-
-
-def _cache_folder() -> Path:
-    named = os.environ.get("NADTOOLS_CACHE")
-    if not named:
-        import pooch
-
-        named = pooch.os_cache("nadtools")
-    return Path(named).expanduser() / "images"
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# From arrays to tensors
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-def _balanced(y: np.ndarray, count: int, class_names: tuple[str, ...], seed: int, split: str) -> np.ndarray:
+def _balanced(y: np.ndarray, count: int, class_names: Sequence[str], seed: int, split: str) -> np.ndarray:
     """Indices of so many images of each class, ascending."""
     chosen = []
     for label, name in enumerate(class_names):

@@ -35,7 +35,7 @@ Data = tuple[Tensor, Tensor]
 Schedule = Literal["linear", "triangular", "constant"]
 Precision = Literal["float32", "bfloat16"]
 
-SHUFFLE, DROPOUT, AUGMENTATION = range(3)  # random streams of one training
+SHUFFLE, DROPOUT = range(2)  # random streams of one training
 EVALUATION_BATCH = 1024
 DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -186,7 +186,6 @@ def train(
     config: TrainConfig | None = None,
     *,
     evaluate_every: int = 1,
-    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
     device: str | torch.device | None = None,
     progress: bool = True,
     callback: Callable[[dict[str, float]], bool | None] | None = None,
@@ -204,9 +203,6 @@ def train(
     config : TrainConfig, optional
     evaluate_every : int
         Epochs between evaluations on the test data; 0 evaluates only the final network.
-    augment : callable, optional
-        From a batch of training images and a random generator, on their device, to the images that are trained on, for
-        instance :func:`nadtools.images.crop_and_mirror`. The papers' experiments have none.
     device : str, torch.device or None
         None means the device of the training images.
     progress : bool
@@ -229,8 +225,6 @@ def train(
     checks.instance("config", config, TrainConfig, "a TrainConfig")
     evaluate_every = checks.integer("evaluate_every", evaluate_every, 0, expected="0 or a positive int")
     checks.flags(progress=progress)
-    if augment is not None:
-        checks.function("augment", augment, "a function of images and a random generator", 2)
     if callback is not None:
         checks.function("callback", callback, "a function of a row of the history", 1)
     checks.instance("network", network, nn.Module, "a torch.nn.Module")
@@ -256,7 +250,6 @@ def train(
     )
     seed = stream(config.seed, "training")
     order_generator = generator(resolved, seed, SHUFFLE)
-    augmentation_generator = generator(resolved, seed, AUGMENTATION)
     num_samples = len(x)
     num_batches = -(-num_samples // config.batch_size)
     step_losses = torch.empty(config.epochs * num_batches, device=resolved)
@@ -274,8 +267,6 @@ def train(
                 learning_rate = config.learning_rate(step, config.epochs * num_batches)
                 optimizer.param_groups[0]["lr"] = learning_rate
                 inputs, targets = x[batch], y[batch]
-                if augment is not None:
-                    inputs = augment(inputs, augmentation_generator)
                 outputs = forward_pass(network, inputs, config)
                 loss = functional.cross_entropy(outputs, targets)
                 optimizer.zero_grad(set_to_none=True)

@@ -99,6 +99,9 @@ RESPONSE = [1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]
 TAPS = pooling.pooling_matrix("average", 2, 8)
 PIXELS = {"x_train": X, "y_train": Y, "x_test": X, "y_test": Y, "mean": torch.zeros(1), "std": torch.ones(1)}
 IMAGES = nt.Images(**PIXELS, class_names=("a", "b"), source="test")
+ARRAYS = {"x_train": (X[:, 0] > 0).float().numpy(), "y_train": Y.numpy()}
+ARRAYS |= {"x_test": ARRAYS["x_train"], "y_test": ARRAYS["y_train"]}
+DRAWN = {"size": 8, "channels": 1, "per_class": 2, "test_per_class": 2, "seed": 0}
 LANDSCAPE = {"m": 1.0, "learning_rate": 0.1, "steps": 2, "start": (1.0, 0.1), "extent": (-0.5, 4.0), "resolution": 5}
 MODEL = {"prefilter": RESPONSE, "stride": 2}
 WEIGHTS = {"sigma_theta": 1.0, "sigma_phi": 1.0}
@@ -111,8 +114,7 @@ ESTIMATE |= {"image_size": SMALL, "batch_size": 64, "num_jobs": 1, "checkpoint":
 SWEEP = {**NOISE, "num_train": 8, "num_test": 8, "config": nt.TrainConfig(epochs=1), "seeds": [0], "loss_level": 0.1}
 SWEEP |= {"networks_at_once": 1, "journal": None, "num_jobs": 1, **FAST}
 POISON = {"x": X, "nads": NADS, "index": 0, "epsilon": 0.05}
-PLANE = {"points": X, "first": BASIS[1], "second": BASIS[2], "classes": (0, 1), "dtype": torch.float32}
-PLANE |= {"device": "cpu", "batch_size": 64}
+PLANE = {"points": X, "first": BASIS[1], "second": BASIS[2], "dtype": torch.float32}
 FOURIER = {"prefilter": "average", "stride": 2, "size": 8, "phase": 0.0}
 
 
@@ -128,8 +130,10 @@ def pair() -> torch.nn.Module:
     return Network(outputs=2)
 
 
-def generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
+@functools.wraps(nt.load_images)
+def _load_images(source: Any, **options: Any) -> nt.Images:
+    np.savez("a.npz", **ARRAYS)
+    return nt.load_images(source, **options)
 
 
 class _Fresh:
@@ -157,7 +161,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Concatenated.sample": (WHOLE.sample, {"n": 4, "seed": 0, "device": "cpu", "labels": Y[:4]}),
     "Concatenated.direction": (WHOLE.direction, {"part": 0, "v": V}),
     "Concatenated.only": (lambda parts: WHOLE.only(parts), {"parts": 0}),
-    "Concatenated.switch_off": (lambda x, parts: WHOLE.switch_off(x, parts), {"x": torch.ones(2, 2, 8, 8), "parts": 0}),
+    "SwitchOff": (WHOLE.only(0), {"x": torch.ones(2, 2, 8, 8)}),
     "concatenate": (lambda parts: nt.concatenate(D, parts), {"parts": D}),
     "build": (
         nt.build,
@@ -202,7 +206,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "train": (
         nt.train,
         {"network": NETWORK, "train_data": (X, Y), "test_data": (X, Y), "config": nt.TrainConfig(epochs=1)}
-        | {"evaluate_every": 1, "augment": lambda x, _: x, "callback": lambda row: None, **FAST},
+        | {"evaluate_every": 1, "callback": lambda row: None, **FAST},
     ),
     "train_together": (
         lambda networks, **options: ensembles.train_together(
@@ -217,12 +221,14 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Images": (nt.Images, {**PIXELS, "class_names": ("a", "b"), "source": "test"}),
     "Images.normalise": (IMAGES.normalise, {"x": X}),
     "load_images": (
-        nt.load_images,
-        {"source": "digits", "size": 8, "channels": 1, "per_class": 2, "test_per_class": 2, "seed": 0}
-        | {"data_dir": None, "download": False, "progress": False},
+        _load_images,
+        {"source": "a.npz", "data_dir": None, "download": False, "progress": False, **DRAWN},
+    ),
+    "from_arrays": (
+        images.from_arrays,
+        {**ARRAYS, "class_names": ("a", "b"), "source": "test", **DRAWN},
     ),
     "binary": (images.binary, {"y": Y, "positive_classes": [1]}),
-    "crop_and_mirror": (images.crop_and_mirror, {"x": X, "generator": _Fresh(generator), "padding": 2}),
     "poison": (nt.poison, {**POISON, "y": Y, "replace": "own", "num_classes": 2}),
     "decode": (nt.decode, {**POISON, "num_classes": 2}),
     "flip": (nt.flip, {"x": X, "nads": NADS, "order": torch.arange(64)}),
@@ -234,7 +240,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "margins": (
         boundaries.margins,
         {"network": NETWORK, "direction": BASIS[1], "max_distance": 1.0}
-        | {name: PLANE[name] for name in ("points", "classes", "dtype", "device", "batch_size")},
+        | {name: PLANE[name] for name in ("points", "dtype")},
     ),
     "pooling_matrix": (pooling.pooling_matrix, {"prefilter": "average", "stride": 2, "size": 8}),
     "pooling_matrix taps": (pooling.pooling_matrix, {"prefilter": [0.5, 0.5], "stride": (2, 2), "size": (8, 8)}),
@@ -308,8 +314,8 @@ ACCEPTED: dict[str, set[str]] = {
         ("momentum", "weight_decay", "two_weight_landscape.learning_rate", "steps_to_loss.level"), NOT_NEGATIVE
     ),
     **dict.fromkeys(("phase", "m", "start[]", "two_weight_landscape.extent[]"), REAL),
-    **{key: {"0"} for key in ("part", "parts", "index", "step", "steps", "padding", "evaluate_every", "frequency")},
-    **{key: {"0"} for key in ("classes[]", "positive_classes[]", "frequencies[]")},
+    **{key: {"0"} for key in ("part", "parts", "index", "step", "steps", "evaluate_every", "frequency")},
+    **{key: {"0"} for key in ("positive_classes[]", "frequencies[]")},
     "frequency[]": {"-1", "0"},
     "theorem1_accuracy.frequency": {"0", "int64"},
     "num_jobs": {"-1"},
@@ -325,8 +331,8 @@ ACCEPTED: dict[str, set[str]] = {
     "views[]": {"module"},
     "hidden": {"[]", "empty"},
     "frequencies": {"[]", "empty"},
-    "crop_and_mirror.x": {"no images"},
     "class_names[]": {"''", "'x'"},
+    "from_arrays.class_names": {"None"},
     "losses": {"array", "int64", "bool", "infinite tensor", "zeros", "five"},
     "pooling_matrix": {"array", "int64", "bool", "zeros"},
     "prefilter": {"five"},
@@ -347,7 +353,7 @@ for scalar in ("condition_number", "critical_learning_rate", "train_deep_linear"
 ACCEPTED |= {"two_weight_landscape.epsilon": NOT_NEGATIVE, "TrainConfig.weight_decay": NOT_NEGATIVE}
 
 
-FUNCTIONS = ("function", "augment", "callback", "evaluation_point", "views", "networks")
+FUNCTIONS = ("function", "callback", "evaluation_point", "views", "networks")
 
 
 def variants(value: Any) -> Iterator[tuple[str, Any]]:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import nadtools as nt
+from nadtools import boundaries
 from nadtools.boundaries import boundary_angle, cross_section, margins
 
 A, B = torch.eye(2)  # the directions of a plane that is all there is
@@ -65,13 +66,13 @@ def test_the_angle_is_exact_on_linear_networks_of_any_dimension(shape, outputs):
     if outputs == 2:  # as stored: the weights are single precision
         weight = (network.output.weight[1] - network.output.weight[0]).detach().view(shape)
     along = [float((weight.double() * v).sum()) for v in (first, second)]
-    found = boundary_angle(network, points, first, second, batch_size=128)
+    found = boundary_angle(network, points, first, second)
     # Directions are orthonormal to single precision only.
     assert found.normal == pytest.approx(math.atan2(along[1], along[0]), abs=2e-5)
     assert found.to_first == pytest.approx(math.atan2(abs(along[0]), abs(along[1])), abs=2e-5)
     assert found.to_first + found.to_second == pytest.approx(math.pi / 2, abs=1e-6)
     assert found.stderr < 1e-5 and 2 * found.num_crossed >= found.num_points == 12
-    single = boundary_angle(network, points, first, second, dtype=None, batch_size=128)
+    single = boundary_angle(network, points, first, second, dtype=None)
     assert single.normal == pytest.approx(found.normal, abs=1e-3)
 
 
@@ -224,7 +225,7 @@ def test_margins_of_an_affine_network():
     network = affine(weight, 0.7)
     with torch.no_grad():
         exact = -network(points)[:, 0].double() / (weight * direction).sum()
-    found = margins(network, points, direction, max_distance=1e4, batch_size=7)
+    found = margins(network, points, direction, max_distance=1e4)
     assert found.dtype == torch.float64 and found.shape == (50,)
     # The reference is in single precision.
     torch.testing.assert_close(found, exact, atol=1e-4, rtol=1e-4)
@@ -249,7 +250,7 @@ def test_margins_do_not_depend_on_batches_or_other_points():
     network = nt.build("lenet", in_channels=2, seed=1)
     points, direction = random(6, 2, 32, 32), nt.random_direction((2, 32, 32))
     found = margins(network, points, direction, max_distance=50.0)
-    split = torch.stack([margins(network, point, direction, max_distance=50.0, batch_size=5) for point in points])
+    split = torch.stack([margins(network, point, direction, max_distance=50.0) for point in points])
     torch.testing.assert_close(found, split, atol=1e-6, rtol=1e-6)
 
 
@@ -285,20 +286,23 @@ def test_oblique_coordinates_are_those_along_the_directions():
     torch.testing.assert_close(found.values, expected, atol=1e-6, rtol=0)
 
 
-def test_a_large_grid_is_evaluated_in_batches():
+def test_a_large_grid_is_evaluated_in_batches(monkeypatch):
+    monkeypatch.setattr(boundaries, "_BATCH", 1000)
     network = Function(lambda x: x[:, 0] * x[:, 1] + x[:, 2])
     points = torch.stack([torch.tensor([0.0, 0, k]) for k in range(5)])
     first, second = torch.eye(3)[:2]
-    found = cross_section(network, points, first, second, 1.0, 90, batch_size=1000, progress=False)
+    found = cross_section(network, points, first, second, 1.0, 90, progress=False)
     assert max(network.sizes) <= 1000 < 90**2
     expected = found.first[None, :] * found.second[:, None] + 2
     torch.testing.assert_close(found.values, expected, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.stderr, torch.full((90, 90), (2.5 / 5) ** 0.5).double(), atol=1e-6, rtol=0)
     # Many points and a small grid share batches, and the numbers stay.
     network.sizes.clear()
-    few = cross_section(network, points, first, second, 1.0, 9, batch_size=170, progress=False)
+    monkeypatch.setattr(boundaries, "_BATCH", 170)
+    few = cross_section(network, points, first, second, 1.0, 9, progress=False)
     assert sorted(set(network.sizes[1:])) == [81, 162]
-    one = cross_section(network, points, first, second, 1.0, 9, batch_size=1, progress=False)
+    monkeypatch.setattr(boundaries, "_BATCH", 1)
+    one = cross_section(network, points, first, second, 1.0, 9, progress=False)
     torch.testing.assert_close(few.values, one.values, atol=1e-12, rtol=0)
 
 
@@ -338,17 +342,14 @@ def test_the_network_is_left_as_it_was():
     assert torch.equal(again.values, found.values), "evaluation mode in both cases"
 
 
-def test_one_channel_and_two_of_many_classes():
-    network = nt.build("logreg", 1, 4, image_size=(4, 4))
+def test_one_channel():
+    network = nt.build("logreg", 1, 2, image_size=(4, 4))
     first, second = nt.fourier_basis((4, 4))[[1, 5]]
-    points = random(8, 1, 4, 4)
     weight = network.output.weight.detach()
-    difference = (weight[3] - weight[1]).view(4, 4)
-    found = boundary_angle(network, points, first, second, classes=(1, 3))
+    difference = (weight[1] - weight[0]).view(4, 4)
+    found = boundary_angle(network, random(8, 1, 4, 4), first, second)
     expected = math.atan2(float((difference * second).sum()), float((difference * first).sum()))
     assert found.normal == pytest.approx(expected, abs=1e-5)
-    turned = boundary_angle(network, points, first, second, classes=(3, 1))
-    assert abs(math.remainder(turned.normal - found.normal, 2 * math.pi)) == pytest.approx(math.pi, abs=1e-5)
 
 
 NETWORK = nt.build("logreg", 2, 2, image_size=(4, 4))
@@ -370,16 +371,15 @@ FIRST, SECOND = plane_of((2, 4, 4), 0)
         (lambda: margins(NETWORK, POINTS.long(), FIRST), TypeError, "torch.int64; expected a floating-point"),
         (lambda: margins(NETWORK, POINTS, None), TypeError, "direction of type NoneType"),
         (lambda: margins(NETWORK, POINTS, FIRST, dtype=torch.float16), ValueError, "dtype=torch.float16"),
-        (lambda: margins(NETWORK, POINTS, FIRST, device="cuda:99"), ValueError, "CUDA devices here"),
         (lambda: margins(NETWORK, POINTS, FIRST, max_distance=math.inf), ValueError, "max_distance=inf"),
-        (lambda: margins(NETWORK, POINTS, FIRST, batch_size=0), ValueError, "batch_size=0"),
         (lambda: margins(print, POINTS, FIRST), TypeError, "expected a torch.nn.Module"),
         (lambda: margins(nt.build("lenet"), POINTS, FIRST), ValueError, "does not accept .* shape .2, 4, 4."),
         (lambda: margins(nn.Identity(), POINTS, FIRST), ValueError, r"returned \(1, 2, 4, 4\) for 1 image"),
-        (lambda: margins(nn.Flatten(), POINTS, FIRST), ValueError, r"32 outputs; expected classes=\(a, b\)"),
-        (lambda: margins(NETWORK, POINTS, FIRST, classes=(0, 2)), ValueError, r"classes=2; .* from 0 to 1"),
-        (lambda: margins(NETWORK, POINTS, FIRST, classes=(1, 1)), ValueError, "two different ints"),
-        (lambda: margins(affine(FIRST), POINTS, FIRST, classes=(0, 1)), ValueError, "single output; expected None"),
+        (
+            lambda: margins(nn.Flatten(), POINTS, FIRST),
+            ValueError,
+            r"returned \(1, 32\) for 1 image; expected",
+        ),
         (lambda: boundary_angle(NETWORK, POINTS, FIRST, SECOND, radius=0.0), ValueError, "radius=0.0"),
         (lambda: cross_section(NETWORK, POINTS, FIRST, SECOND, -1.0), ValueError, "extent=-1.0"),
         (lambda: cross_section(NETWORK, POINTS, FIRST, SECOND, (1.0, 2.0, 3.0)), ValueError, "positive number, or two"),

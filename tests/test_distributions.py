@@ -230,10 +230,8 @@ def test_parts_are_switched_off():
     x, _ = whole.sample(6, device="cpu")
     before = x.clone()
     middle_off = torch.cat((x[:, :1], torch.zeros(6, 3, 8, 8), x[:, 4:]), 1)
-    assert torch.equal(whole.switch_off(x, 1), middle_off)
     assert torch.equal(whole.only(0, 2)(x), middle_off)
-    assert torch.equal(whole.only(1)(x), whole.switch_off(x, 0, 2))
-    assert torch.equal(whole.switch_off(x), x) and torch.equal(whole.only(0, 1, 2)(x), x)
+    assert torch.equal(whole.only(1)(x), x - middle_off) and torch.equal(whole.only(0, 1, 2)(x), x)
     assert torch.equal(x, before), "the samples themselves stay"
     view = pickle.loads(pickle.dumps(whole.only(2)))
     assert torch.equal(view(x)[:, 4], x[:, 4]) and not view(x)[:, :4].any() and view == whole.only(2)
@@ -295,7 +293,7 @@ def test_a_part_tells_the_classes_apart_for_a_network():
         network.output.bias.copy_(torch.tensor([0.0, -0.1]))
     assert nt.evaluate(network, (x, y)).accuracy == 1
     assert nt.evaluate(network, (whole.only(1)(x), y)).accuracy == 1
-    off = nt.evaluate(network, (whole.switch_off(x, 1), y)).accuracy
+    off = nt.evaluate(network, (whole.only(0)(x), y)).accuracy
     assert off == float((y == 0).double().mean())
 
 
@@ -326,9 +324,9 @@ WHOLE = nt.concatenate(LABELLED, SECOND)
         (lambda: WHOLE.sample(2, device="cuda:99"), ValueError, "CUDA devices here"),
         (lambda: WHOLE.sample(2, labels=torch.tensor([0, 1])), ValueError, "leave labels out"),
         (lambda: nt.concatenate(FIRST).sample(2, labels=torch.tensor([0, 2])), ValueError, "labels from 0 to 1"),
-        (lambda: WHOLE.switch_off(torch.zeros(1, 4, 8, 8), 2), ValueError, "parts=2; expected .* from 0 to 1"),
-        (lambda: WHOLE.switch_off(torch.zeros(1, 3, 8, 8), 1), ValueError, r"\(1, 3, 8, 8\); expected \(n, 4"),
-        (lambda: WHOLE.switch_off([0.0], 1), TypeError, "x of type list"),
+        (lambda: WHOLE.only(2), ValueError, "parts=2; expected .* from 0 to 1"),
+        (lambda: WHOLE.only(0)(torch.zeros(1, 3, 8, 8)), ValueError, r"\(1, 3, 8, 8\); expected \(n, 4"),
+        (lambda: WHOLE.only(0)([0.0]), TypeError, "x of type list"),
         (lambda: WHOLE.only(-1), ValueError, "parts=-1; expected"),
         (lambda: WHOLE.only(), ValueError, "no part that stays"),
         (lambda: WHOLE.only("first"), TypeError, "parts=.first. of type str"),

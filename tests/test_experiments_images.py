@@ -8,6 +8,7 @@ import pytest
 import torch
 from companion import experiments
 from companion import photographs as module
+from companion.digits import load_digits
 from companion.photographs import flipping_claims, paired_interval, poisoning_claims
 
 import nadtools as nt
@@ -19,7 +20,7 @@ DIGITS = {"architecture": "logreg", "data": "digits"}
 
 @pytest.fixture(scope="module")
 def digits():
-    return nt.load_images("digits", per_class=8, test_per_class=8)
+    return load_digits(per_class=8, test_per_class=8)
 
 
 def run(name, folder, **changes):

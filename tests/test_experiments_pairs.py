@@ -10,6 +10,7 @@ import torch
 from companion import experiments
 from companion.chapter_08 import experiments as module
 from companion.chapter_08.experiments import concatenation_claims, load_pairs, load_transition, pair_claims
+from companion.digits import load_digits
 
 import nadtools as nt
 from nadtools import storage, sweeps
@@ -159,7 +160,7 @@ def test_images_beside_a_direction(folder, lenet, trained_on):
     stored = run("B3", folder, **B3)
     assert stored["part"].tolist() == ["both", "both", "images", "direction", "direction"]
     assert stored["index"].tolist() == [0, 1000, 0, 0, 1000]
-    digits = nt.load_images("digits", per_class=8, test_per_class=8)
+    digits = load_digits(per_class=8, test_per_class=8)
     for number, (_, (x, y), (x_test, y_test), _) in enumerate(trained_on):
         part, index = stored["part"][number], int(stored["index"][number])
         for images, labels, pixels, classes in (

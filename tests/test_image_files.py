@@ -1,15 +1,16 @@
+"""Folders of image files, and the archive that is unpacked to one."""
+
 import io
-import stat
 import tarfile
-import tracemalloc
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from nadtools import image_files
+import nadtools as nt
+from nadtools import image_sources
 
 SIZE = 8
 
@@ -19,26 +20,37 @@ def picture(seed: int, size: int = SIZE, mode: str = "RGB") -> Image.Image:
     return Image.fromarray(np.random.default_rng(seed).integers(0, 256, shape, np.uint8))
 
 
-def png(image: Image.Image, kind: str = "PNG") -> bytes:
+def png(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
-    image.save(buffer, kind)
+    image.save(buffer, "PNG")
     return buffer.getvalue()
 
 
-# Not in the order of their names.
+# Not in the order of their names. One training image for each of five batches, and one test image.
 PICTURES = {
     "train/dog/1.png": picture(3),
     "train/dog/0.png": picture(2),
     "test/cat/0.png": picture(4),
+    "train/cat/10.png": picture(5),
     "train/cat/0.png": picture(0),
     "train/cat/1.png": picture(1),
-    "test/dog/0.png": picture(5),
 }
 FILES = {name: png(image) for name, image in PICTURES.items()}
+GOOD = FILES["train/cat/0.png"]
 
 
-def write_tar(path: Path, files: dict[str, bytes], mode: str = "w", extra: tuple[tarfile.TarInfo, ...] = ()) -> Path:
-    with tarfile.open(path, mode) as tar:
+def write_folder(folder: Path, files: dict[str, bytes]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def write_archive(folder: Path, files: dict[str, bytes], *extra: tarfile.TarInfo) -> Path:
+    path = folder / "cifar10-jpeg.tar.xz"
+    with tarfile.open(path, "w:xz") as tar:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
@@ -48,244 +60,150 @@ def write_tar(path: Path, files: dict[str, bytes], mode: str = "w", extra: tuple
     return path
 
 
-def write_zip(path: Path, files: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
+def read(folder: Path) -> image_sources.Arrays:
+    return image_sources._read_folder(folder, SIZE, False)
 
 
-def write_folder(folder: Path, files: dict[str, bytes]) -> Path:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return folder
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """Where the archive is unpacked; it holds one image of each batch."""
+    monkeypatch.setenv("NADTOOLS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(image_sources, "CIFAR10_BATCH", 1)
+    return tmp_path / "cache" / "images"
 
 
-def write(kind: str, folder: Path, files: dict[str, bytes]) -> Path:
-    if kind == "folder":
-        return write_folder(folder / "pictures", files)
-    if kind == "zip":
-        return write_zip(folder / "pictures.zip", files)
-    compression = kind.partition(".")[2]
-    return write_tar(folder / f"pictures.{kind}", files, f"w:{compression}")
+def load(tmp_path: Path) -> nt.Images:
+    return nt.load_images("cifar10-jpeg", size=SIZE, data_dir=tmp_path, progress=False)
 
 
-def read(path: Path, size: int = SIZE) -> image_files.Arrays:
-    if path.is_dir():
-        return image_files.read_folder(path, size, progress=False)
-    return image_files.read_archive(path, size, path.parent / "cache", progress=False)
-
-
-@pytest.mark.parametrize("kind", ["folder", "zip", "tar", "tar.gz", "tar.xz", "tar.bz2"])
-def test_pixels_and_labels_in_the_order_of_the_names(kind, tmp_path):
-    arrays = read(write(kind, tmp_path, FILES))
+def test_pixels_and_labels_in_the_order_of_the_names(tmp_path):
+    files = FILES | {"train/cat/._0.png": b"", "train/notes.txt": b"text", "train/dog/notes.txt": b"text"}
+    arrays = read(write_folder(tmp_path / "pets", files))
     assert arrays.class_names == ("cat", "dog")
     for split, x, y in (("train", arrays.x_train, arrays.y_train), ("test", arrays.x_test, arrays.y_test)):
         names = sorted(name for name in FILES if name.startswith(split))
         assert y.tolist() == [int("dog" in name) for name in names] and y.dtype == np.int64
         np.testing.assert_array_equal(x, np.stack([np.asarray(PICTURES[name]) for name in names]))
+    images = nt.load_images(tmp_path / "pets", size=4, progress=False)
+    assert images.source == "the folder pets, at 4x4 pixels" and images.x_train.shape == (5, 3, 4, 4)
 
 
-def test_one_more_folder_and_files_that_are_no_images(tmp_path):
-    files = {f"pictures/{name}": content for name, content in FILES.items()}
-    files |= {"pictures/README.txt": b"text", "pictures/train/cat/._0.png": b"", "__MACOSX/train/cat/2.png": b"x"}
-    for kind in ("folder", "tar"):
-        folder = tmp_path / kind
-        folder.mkdir()
-        np.testing.assert_array_equal(
-            read(write(kind, folder, files)).x_train, read(write("zip", folder, FILES)).x_train
-        )
+def test_the_archive_is_unpacked_once(tmp_path, cache, monkeypatch):
+    archive = write_archive(tmp_path, FILES)
+    first = load(tmp_path)
+    assert first.source == "CIFAR-10, JPEG copy (lossy)" and first.class_names == ("cat", "dog")
+    assert torch.equal(first.x_test, nt.load_images(write_folder(tmp_path / "a", FILES), size=SIZE).x_test)
+    assert len(list(cache.iterdir())) == 1
+    monkeypatch.setattr(image_sources, "_unpack", lambda *_: pytest.fail("unpacked again"))
+    assert torch.equal(load(tmp_path).x_train, first.x_train)
+    monkeypatch.undo()
+    monkeypatch.setenv("NADTOOLS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(image_sources, "CIFAR10_BATCH", 1)
+    # Another content is another archive.
+    archive.unlink()
+    write_archive(tmp_path, FILES | {"test/cat/0.png": png(picture(9))})
+    assert not torch.equal(load(tmp_path).x_test, first.x_test) and len(list(cache.iterdir())) == 2
 
 
-def test_an_archive_is_decoded_once_for_each_size(tmp_path, monkeypatch):
-    archive = write("tar.gz", tmp_path, FILES)
-    first = read(archive)
-    monkeypatch.setattr(image_files, "_decode", lambda *_: pytest.fail("decoded again"))
-    again = read(archive)
-    for one, two in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one, two)
-    assert again.class_names == first.class_names and again.y_train.dtype == np.int64
-    # Its content names it: a copy elsewhere under another name is the same archive.
-    np.testing.assert_array_equal(read(archive.rename(tmp_path / "other.tgz")).x_test, first.x_test)
-    with pytest.raises(pytest.fail.Exception, match="decoded again"):
-        read(tmp_path / "other.tgz", size=4)
-
-
-def test_a_damaged_cache_is_made_again(tmp_path):
-    archive = write("zip", tmp_path, FILES)
-    first = read(archive)
-    (cached,) = (tmp_path / "cache").iterdir()
-    cached.write_bytes(cached.read_bytes()[:-100])
-    np.testing.assert_array_equal(read(archive).x_train, first.x_train)
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == [cached.name]
-
-
-def test_images_are_read_where_the_cache_cannot_be_written(tmp_path):
-    archive = write("zip", tmp_path, FILES)
-    (tmp_path / "cache").write_text("a file, not a folder")
-    with pytest.warns(UserWarning, match="NADTOOLS_CACHE"):
-        assert len(read(archive).x_train) == 4
-
-
-def test_an_interruption_leaves_nothing_in_the_cache(tmp_path, monkeypatch):
-    archive = write("tar", tmp_path, FILES)
-    decode = image_files._decode
+def test_an_interruption_leaves_nothing_in_the_cache(tmp_path, cache, monkeypatch):
+    write_archive(tmp_path, FILES)
+    extract = tarfile.TarFile.extract
     calls = []
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         calls.append(arguments)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return decode(*arguments)
+        return extract(*arguments, **options)
 
-    monkeypatch.setattr(image_files, "_decode", interrupted)
+    monkeypatch.setattr(tarfile.TarFile, "extract", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        read(archive)
-    assert not (tmp_path / "cache").exists()
-    assert len(read(archive).x_train) == 4
+        load(tmp_path)
+    assert not list(cache.iterdir())
+    assert len(load(tmp_path).x_train) == 5
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz", "tar.xz", "tar.bz2"])
-@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
-def test_a_truncated_archive_is_refused(kind, kept, tmp_path):
-    archive = write(kind, tmp_path, FILES)
-    content = archive.read_bytes().rstrip(b"\0")  # a tar ends with zeros that it can do without
-    archive.write_bytes(content[: int(kept * len(content))])
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, cache):
+    write_archive(tmp_path, FILES)
+    cache.parent.write_text("a file, not a folder")
+    with pytest.raises(OSError, match=r"could not be unpacked into .* NADTOOLS_CACHE names another folder"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 0.1, 0.5, 0.9, 0.99])
+def test_a_truncated_archive_is_refused(kept, tmp_path, cache):
+    archive = write_archive(tmp_path, FILES)
+    archive.write_bytes(archive.read_bytes()[: int(kept * archive.stat().st_size)])
     with pytest.raises(ValueError, match="damaged, truncated or no archive"):
-        read(archive)
+        load(tmp_path)
+    assert not list(cache.iterdir())
 
 
-def test_a_tar_cut_between_two_members_is_refused(tmp_path):
-    archive = write("tar", tmp_path, FILES)
-    with tarfile.open(archive) as tar:
-        cut = tar.getmembers()[-1].offset
-    archive.write_bytes(archive.read_bytes()[:cut])
-    with pytest.raises(ValueError, match=f"no end mark at byte {cut}"):
-        read(archive)
+@pytest.mark.parametrize("missing", ["train/dog/0.png", "test/cat/0.png"])
+def test_an_archive_that_lacks_images_is_refused(missing, tmp_path, cache):
+    more = {"test/dog/0.png": GOOD, "test/dog/1.png": GOOD} if missing.startswith("test") else {}
+    write_archive(tmp_path, {name: content for name, content in FILES.items() if name != missing} | more)
+    with pytest.raises(ValueError, match=r"unpacked to .* holds [24] images, expected [15]"):
+        load(tmp_path)
 
 
-def test_a_tar_with_a_damaged_header_is_refused(tmp_path):
-    archive = write("tar", tmp_path, FILES)
-    with tarfile.open(archive) as tar:
-        start = tar.getmembers()[-1].offset
-    content = bytearray(archive.read_bytes())
-    content[start] ^= 1
-    archive.write_bytes(content)
-    with pytest.raises(ValueError, match="no end mark"):
-        read(archive)
-
-
-def test_a_changed_byte_in_a_zip_is_refused(tmp_path):
-    archive = write_zip(tmp_path / "a.zip", FILES)
-    with zipfile.ZipFile(archive) as file:
-        start = file.infolist()[0].header_offset
-    content = bytearray(archive.read_bytes())
-    content[start + 100] ^= 0xFF
-    archive.write_bytes(content)
-    with pytest.raises(ValueError, match="damaged"):
-        read(archive)
-
-
-def test_a_file_that_is_no_archive_is_refused(tmp_path):
-    for name in ("a.zip", "a.tar", "a.tar.xz"):
-        (tmp_path / name).write_text("not an archive " * 100)
-        with pytest.raises(ValueError, match="no archive"):
-            read(tmp_path / name)
-
-
-@pytest.mark.parametrize("name", ["../train/cat/9.png", "train/../../cat/9.png", "/train/cat/9.png",
-                                  "C:/train/cat/9.png", "train\\..\\..\\9.png"])  # fmt: skip
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_paths_that_lead_out_are_refused(kind, name, tmp_path):
-    archive = write(kind, tmp_path, FILES | {name: FILES["train/cat/0.png"]})
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(ValueError, match="leads out"):
-        read(archive)
-    assert sorted(tmp_path.rglob("*")) == before
+@pytest.mark.parametrize("name", ["../train/cat/9.png", "train/../../cat/9.png", "../../../9.png"])
+def test_paths_that_lead_out_are_refused(name, tmp_path, cache):
+    write_archive(tmp_path, FILES | {name: GOOD})
+    with pytest.raises(ValueError, match="OutsideDestinationError"):
+        load(tmp_path)
+    assert not list(cache.iterdir()) and not list(tmp_path.rglob("9.png"))
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
-def test_links_and_devices_in_a_tar_are_refused(kind, tmp_path):
+def test_links_and_devices_are_refused(kind, tmp_path, cache):
     member = tarfile.TarInfo("train/cat/9.png")
     member.type, member.linkname = kind, "train/cat/0.png"
+    write_archive(tmp_path, FILES, member)
     with pytest.raises(ValueError, match="a link or a device"):
-        read(write_tar(tmp_path / "a.tar", FILES, extra=(member,)))
+        load(tmp_path)
+    assert not list(cache.iterdir())
 
 
-def test_links_in_a_zip_are_refused(tmp_path):
-    archive = write_zip(tmp_path / "a.zip", FILES)
-    with zipfile.ZipFile(archive, "a") as file:
-        member = zipfile.ZipInfo("train/cat/9.png")
-        member.external_attr = (stat.S_IFLNK | 0o777) << 16
-        file.writestr(member, "0.png")
-    with pytest.raises(ValueError, match="holds a link"):
-        read(archive)
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_zip_unpacks_no_more_than_it_says(tmp_path, method):
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as file:
-        file.writestr("train/cat/9.png", bytes(3 * 10**7))
-    content = bytearray((tmp_path / "a.zip").read_bytes())
-    for start in (content.index(b"PK\3\4") + 22, content.index(b"PK\1\2") + 24):
-        content[start : start + 4] = (100).to_bytes(4, "little")
-    (tmp_path / "a.zip").write_bytes(content)
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match=r"a.zip (is damaged|compresses)"):
-            read(tmp_path / "a.zip")
-        assert tracemalloc.get_traced_memory()[1] < 10**7
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
-def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_read(kind, tmp_path, monkeypatch):
-    archive = write(kind, tmp_path, FILES | {"train/cat/9.png": bytes(10**6)})
-    monkeypatch.setattr(image_files, "MAX_ARCHIVE_BYTES", 10**6)
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, cache, monkeypatch):
+    write_archive(tmp_path, FILES | {"train/cat/9.png": bytes(10**6)})
+    monkeypatch.setattr(image_sources, "_MAX_UNPACKED", 10**6)
     with pytest.raises(ValueError, match="holds more than"):
-        read(archive)
-    assert len(read(write_folder(tmp_path / "folder", FILES)).x_train) == 4
+        load(tmp_path)
+    assert not list(cache.iterdir())
 
 
 def test_an_image_with_too_many_pixels_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(image_files, "_MAX_PIXELS", SIZE**2 - 1)
-    with pytest.raises(ValueError, match=r"dog/1.png cannot be used: it has 8 x 8 pixels"):
-        read(write("tar", tmp_path, FILES))
+    monkeypatch.setattr(image_sources, "_MAX_PIXELS", SIZE**2 - 1)
+    with pytest.raises(ValueError, match=r"cat/0.png cannot be used: it has 8 x 8 pixels"):
+        read(write_folder(tmp_path / "a", FILES))
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "no images to train and to test in"),
-        ({"a.png": FILES["train/cat/0.png"]}, "expected images as train/CLASS/NAME"),
-        ({"cat/0.png": FILES["train/cat/0.png"]}, "no images to train and to test"),
-        ({"train/0.png": FILES["train/cat/0.png"]}, "no images to train"),
-        ({"train/cat/0.png": FILES["train/cat/0.png"]}, "no images to test in"),
-        ({"train/cat/notes.txt": b"", "test/cat/notes.txt": b""}, "no images to train"),
-        ({"train/cat/0.png": FILES["train/cat/0.png"], "test/dog/0.png": FILES["test/dog/0.png"]},
-         "test images of dog, but no training images"),
-        (FILES | {"a/train/cat/0.png": FILES["train/cat/0.png"]}, "several data sets"),
+        ({}, "holds no images as train/CLASS/NAME and test/CLASS/NAME"),
+        ({"cat/0.png": GOOD}, "holds no images as train/CLASS/NAME"),
+        ({"train/0.png": GOOD}, "find any class folder"),
+        ({"train/cat/0.png": GOOD}, "No such file or directory"),
+        ({"train/cat/notes.txt": b"", "test/cat/notes.txt": b""}, "no valid file for the classes cat"),
+        ({"train/cat/0.png": GOOD, "test/cat/notes.txt": b""}, "no images as test/CLASS/NAME.png"),
+        ({"train/cat/0.png": GOOD, "test/dog/0.png": GOOD}, "test images of dog, but no training images"),
         (FILES | {"train/cat/7.png": b"no image"}, "7.png cannot be used"),
-        (FILES | {"train/cat/7.png": FILES["train/cat/0.png"][:-80]}, "7.png cannot be used"),
+        (FILES | {"train/cat/7.png": GOOD[:-80]}, "7.png cannot be used"),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("kind", ["folder", "tar"])
-def test_a_folder_that_does_not_fit_the_layout_is_refused(kind, files, message, tmp_path):
-    path = write(kind, tmp_path, files)
-    path.mkdir(exist_ok=True) if kind == "folder" else None
+)
+def test_a_folder_that_does_not_fit_the_layout_is_refused(files, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        read(path)
+        read(write_folder(tmp_path / "a", files))
 
 
 def test_grey_images_stay_grey_unless_one_is_in_colour(tmp_path):
     grey = {name: png(picture(i, mode="L")) for i, name in enumerate(FILES)}
     arrays = read(write_folder(tmp_path / "grey", grey))
-    assert arrays.x_train.shape == (4, SIZE, SIZE)
-    mixed = read(write_folder(tmp_path / "mixed", grey | {"test/dog/0.png": FILES["test/dog/0.png"]}))
-    assert mixed.x_train.shape == (4, SIZE, SIZE, 3)
+    assert arrays.x_train.shape == (5, SIZE, SIZE)
+    mixed = read(write_folder(tmp_path / "mixed", grey | {"test/cat/0.png": FILES["test/cat/0.png"]}))
+    assert mixed.x_train.shape == (5, SIZE, SIZE, 3)
     for channel in range(3):
         np.testing.assert_array_equal(mixed.x_train[..., channel], arrays.x_train)
 

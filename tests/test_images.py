@@ -1,12 +1,8 @@
 import dataclasses
 import hashlib
-import importlib.machinery
 import os
 import pickle
-import shutil
 import struct
-import sys
-import types
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,7 +14,8 @@ from PIL import Image
 from torchvision.datasets import CIFAR10
 
 import nadtools as nt
-from nadtools import images as module
+from nadtools import image_sources as module
+from nadtools.image_sources import ImagesNotFoundError
 
 DATA = os.environ.get("NADTOOLS_DATA")
 # Of that file's pixels (channels first) and labels: x_train, y_train, x_test, y_test. The original files should give
@@ -47,28 +44,6 @@ def nothing_at_hand(monkeypatch, tmp_path):
     monkeypatch.setenv("TQDM_DISABLE", "1")
 
 
-@pytest.fixture
-def no_sklearn(monkeypatch):
-    for name in ("sklearn", "sklearn.datasets"):
-        monkeypatch.setitem(sys.modules, name, None)
-
-
-@pytest.fixture
-def stand_in_for_sklearn(monkeypatch):
-    """A module with a `load_digits` of the documented form."""
-    rng = np.random.default_rng(0)
-    target = rng.permutation(np.arange(1797) % 10)
-    digits = types.SimpleNamespace(
-        images=rng.integers(0, 17, (1797, 8, 8)).astype(np.float64), target=target, target_names=np.arange(10)
-    )
-    package, datasets = types.ModuleType("sklearn"), types.ModuleType("sklearn.datasets")
-    package.__spec__ = importlib.machinery.ModuleSpec("sklearn", None)
-    datasets.load_digits = lambda: digits
-    monkeypatch.setitem(sys.modules, "sklearn", package)
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", datasets)
-    return digits
-
-
 def write_npz(path: Path, **changes) -> Path:
     rng = np.random.default_rng(1)
     arrays = {
@@ -95,7 +70,7 @@ def small_cifar(monkeypatch):
     monkeypatch.setattr(CIFAR10, "train_list", [[name, digests[name]] for name, _ in CIFAR10.train_list])
     monkeypatch.setattr(CIFAR10, "test_list", [[name, digests[name]] for name, _ in CIFAR10.test_list])
     monkeypatch.setattr(CIFAR10, "meta", CIFAR10.meta | {"md5": digests["batches.meta"]})
-    monkeypatch.setattr(module, "_CIFAR10_BATCH", 20)
+    monkeypatch.setattr(module, "CIFAR10_BATCH", 20)
 
     def write(folder: Path) -> dict[str, bytes]:
         target = folder / "cifar-10-batches-py"
@@ -215,8 +190,8 @@ def test_subsets_of_each_class(tmp_path):
         ({"x_train": np.zeros((60, 32, 32, 3), np.int64)}, TypeError, "expected uint8 from 0 to 255, or floats"),
         ({"x_train": np.full((60, 32, 32, 3), 255.0)}, ValueError, r"expected floats in \[0, 1\]"),
         ({"x_train": np.full((60, 32, 32, 3), np.nan)}, ValueError, "values from nan to nan"),
-        ({"x_train": np.zeros((59, 32, 32, 3), np.uint8)}, ValueError, "59 images and 60 labels to train"),
-        ({"x_test": np.zeros((30, 28, 28, 3), np.uint8)}, ValueError, "to test; expected one"),
+        ({"x_train": np.zeros((59, 32, 32, 3), np.uint8)}, ValueError, "59 images as x_train, 60 labels as y_train"),
+        ({"x_test": np.zeros((30, 28, 28, 3), np.uint8)}, ValueError, "expected one shape"),
         ({"y_train": np.zeros(60)}, TypeError, "y_train of dtype float64; expected integers"),
         ({"y_train": np.full(60, -1)}, ValueError, "labels from 0"),
         (
@@ -245,47 +220,6 @@ def test_a_npz_that_is_damaged_or_too_large_is_refused(tmp_path, monkeypatch):
     path.write_bytes(path.read_bytes()[:-1000])
     with pytest.raises(ValueError, match="cannot be used"):
         nt.load_images(path)
-
-
-def test_a_folder_and_an_archive_of_image_files(tmp_path):
-    rng = np.random.default_rng(0)
-    for split in ("train", "test"):
-        for name in ("apple", "pear"):
-            folder = tmp_path / "fruit" / split / name
-            folder.mkdir(parents=True)
-            for i in range(3):
-                Image.fromarray(rng.integers(0, 256, (40, 40, 3), np.uint8)).save(folder / f"{i}.png")
-    images = nt.load_images(tmp_path / "fruit")
-    assert images.x_train.shape == (6, 3, 32, 32) and images.class_names == ("apple", "pear")
-    assert images.source == "the folder fruit, at 32x32 pixels"
-    archive = shutil.make_archive(str(tmp_path / "fruit"), "gztar", tmp_path, "fruit")
-    unpacked = nt.load_images(archive, channels=1)
-    assert unpacked.source == "fruit.tar.gz, at 32x32 pixels; in grey"
-    assert torch.equal(nt.load_images(archive).x_train, images.x_train)
-    assert len(list((tmp_path / "cache" / "images").iterdir())) == 1
-
-
-def test_digits(stand_in_for_sklearn):
-    images = nt.load_images("digits")
-    assert images.x_train.shape == (1437, 1, 32, 32) and images.x_test.shape == (360, 1, 32, 32)
-    assert images.class_names == tuple("0123456789")
-    assert images.source == "scikit-learn's digits; 8x8 pixels resized to 32x32"
-    small = nt.load_images("digits", size=8)
-    np.testing.assert_allclose(small.x_test[:, 0].numpy(), stand_in_for_sklearn.images[1437:] / 16, atol=1e-7, rtol=0)
-    assert small.y_test.tolist() == stand_in_for_sklearn.target[1437:].tolist()
-
-
-def test_the_digits_of_scikit_learn():
-    pytest.importorskip("sklearn")
-    images = nt.load_images("digits")
-    assert images.x_train.shape == (1437, 1, 32, 32) and images.x_test.shape == (360, 1, 32, 32)
-    assert images.x_train.min() >= 0 and images.x_train.max() == 1
-    assert images.y_train.bincount(minlength=10).min() > 100 and images.y_test.bincount(minlength=10).min() > 25
-
-
-def test_without_scikit_learn_there_are_no_digits(no_sklearn):
-    with pytest.raises(ModuleNotFoundError, match="pip install scikit-learn"):
-        nt.load_images("digits")
 
 
 def test_cifar10_from_a_folder(small_cifar, tmp_path, monkeypatch):
@@ -349,7 +283,7 @@ def test_the_file_of_first_images_serves_small_subsets(tmp_path, monkeypatch):
     assert images.class_names == module.CIFAR10_CLASSES
     best = nt.load_images(data_dir=tmp_path)
     assert best.source == "CIFAR-10, the first 12 images of each batch" and len(best.x_train) == 60
-    with pytest.raises(FileNotFoundError, match="three ways"):  # it has no thirteenth
+    with pytest.raises(FileNotFoundError, match="two ways"):  # it has no thirteenth
         nt.load_images("cifar10", subset=13, data_dir=tmp_path)
     write_npz(tmp_path / "cifar10-first-1000-per-batch.npz")
     with pytest.raises(ValueError, match="holds 30 images, expected 12"):
@@ -379,37 +313,34 @@ def test_fashion_mnist_from_a_folder(tmp_path):
 
 @pytest.mark.parametrize("source", ["cifar10", "fashion-mnist"])
 @pytest.mark.parametrize("download", [True, False])
-def test_without_a_network_the_error_names_three_ways_to_get_data(source, download, tmp_path, no_sklearn):
+def test_without_a_network_the_error_names_two_ways_to_get_data(source, download, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         nt.load_images(source, download=download)
     message = str(caught.value)
-    for way in ("internet", "NADTOOLS_DATA", "FOLDER/data", ".npz", "load_images('digits')"):
+    for way in ("internet", "NADTOOLS_DATA", "FOLDER/data", ".npz"):
         assert way in message
     assert not (tmp_path / "cache" / "images").exists() or not list((tmp_path / "cache" / "images").iterdir())
 
 
-def test_the_best_at_hand_never_asks_the_network(monkeypatch, no_sklearn):
+def test_the_best_at_hand_never_asks_the_network(monkeypatch):
     monkeypatch.setattr(module, "_download", lambda *_: pytest.fail("asked the network"))
-    with pytest.raises(FileNotFoundError, match=r"No images are at hand\. There are three ways"):
+    with pytest.raises(FileNotFoundError, match=r"No images are at hand\. There are two ways"):
         nt.load_images()
 
 
-def test_the_digits_are_the_last_resort(stand_in_for_sklearn, tmp_path):
-    assert nt.load_images(subset=100).source.startswith("scikit-learn's digits")
-    # The lossy copy is taken only by those who ask for it.
+def test_the_lossy_copy_is_taken_only_by_those_who_ask_for_it(tmp_path):
     (tmp_path / "cifar10-jpeg.tar.xz").write_bytes(b"")
-    assert nt.load_images(data_dir=tmp_path).source.startswith("scikit-learn's digits")
-    with pytest.raises(ValueError, match="damaged, truncated or no archive"):
-        nt.load_images("cifar10-jpeg", data_dir=tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"there is no cifar10-jpeg.tar.xz"):
+    with pytest.raises(ImagesNotFoundError):
+        nt.load_images(data_dir=tmp_path)
+    with pytest.raises(ImagesNotFoundError, match=r"there is no cifar10-jpeg.tar.xz"):
         nt.load_images("cifar10-jpeg")
 
 
 @pytest.mark.parametrize(
     ("source", "arguments", "error", "message"),
     [
-        ("imagenet", {}, FileNotFoundError, "neither 'cifar10', 'cifar10-jpeg', 'fashion-mnist', 'digits' nor a file"),
-        ("digits", {"subset": 10}, ValueError, "it is for 'cifar10'"),
+        ("imagenet", {}, FileNotFoundError, "neither 'cifar10', 'cifar10-jpeg', 'fashion-mnist' nor a file"),
+        ("fashion-mnist", {"subset": 10}, ValueError, "it is for 'cifar10'"),
         ("cifar10", {"subset": 0}, ValueError, "expected a positive int"),
         ("cifar10", {"subset": 10_001}, ValueError, "a batch of CIFAR-10 holds 10,000 images"),
         ("cifar10", {"size": 0}, ValueError, "got size=0"),
@@ -427,12 +358,25 @@ def test_bad_arguments(source, arguments, error, message):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("1,2")
-    with pytest.raises(ValueError, match=r"got the file 'a.csv'; expected a folder, .npz, .zip"):
-        nt.load_images(tmp_path / "a.csv")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="no images to train and to test"):
-        nt.load_images(tmp_path / "empty")
+    (tmp_path / "a.zip").write_text("1,2")
+    with pytest.raises(ValueError, match=r"got source 'a.zip'; expected a .npz file, or a folder"):
+        nt.load_images(tmp_path / "a.zip")
+
+
+def test_the_cache_is_where_it_is_on_each_system(monkeypatch):
+    assert module._cache_folder() == Path(os.environ["NADTOOLS_CACHE"]) / "images"
+    monkeypatch.delenv("NADTOOLS_CACHE")
+    for system, variable, usual in (
+        ("linux", "XDG_CACHE_HOME", ".cache"),
+        ("darwin", None, "Library/Caches"),
+        ("win32", "LOCALAPPDATA", "AppData/Local"),
+    ):
+        monkeypatch.setattr(module.sys, "platform", system)
+        monkeypatch.delenv(variable or "XDG_CACHE_HOME", raising=False)
+        assert module._cache_folder() == Path.home() / usual / "nadtools" / "images"
+        if variable:
+            monkeypatch.setenv(variable, "/elsewhere")
+            assert module._cache_folder() == Path("/elsewhere/nadtools/images")
 
 
 def test_binary_labels():
@@ -459,35 +403,3 @@ def test_the_exact_subset_is_what_the_originals_hold(reader_folder):
     assert images.y_test[:10].tolist() == [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]
     few = nt.load_images("cifar10", subset=10, data_dir=reader_folder)
     assert torch.equal(few.x_train[10:20], images.x_train[1000:1010])
-
-
-# Augmentation.
-
-
-def test_each_image_is_shifted_and_mirrored_on_its_own():
-    x = torch.rand(200, 3, 5, 7, generator=torch.Generator().manual_seed(1)) + 1
-    shifted = nt.images.crop_and_mirror(x, torch.Generator().manual_seed(2), padding=2)
-    assert shifted.shape == x.shape
-    padded = torch.nn.functional.pad(x, (2, 2, 2, 2))
-    seen = set()
-    for image, frame in zip(shifted, padded, strict=True):
-        crops = {(i, j): frame[:, i : i + 5, j : j + 7] for i in range(5) for j in range(5)}
-        found = [(place, False) for place, crop in crops.items() if torch.equal(image, crop)]
-        found += [(place, True) for place, crop in crops.items() if torch.equal(image, crop.flip(-1))]
-        assert len(found) == 1
-        seen.add(found[0])
-    # 200 draws from 50 possibilities: all but a few are met, 50 (1 - 1/50)^200 = 0.9 missing on average.
-    assert len(seen) > 42
-
-
-def test_no_padding_only_mirrors():
-    x = torch.rand(50, 1, 4, 4, generator=torch.Generator().manual_seed(1))
-    result = nt.images.crop_and_mirror(x, torch.Generator().manual_seed(2), padding=0)
-    same, mirrored = ((result == expected).flatten(1).all(1) for expected in (x, x.flip(-1)))
-    assert bool((same ^ mirrored).all()) and 10 < int(same.sum()) < 40
-
-
-@pytest.mark.parametrize(("shape", "padding", "message"), [((4, 4), 2, "expected"), ((1, 1, 4, 4), -1, "padding=-1")])
-def test_augmentation_refuses_other_shapes(shape, padding, message):
-    with pytest.raises(ValueError, match=message):
-        nt.images.crop_and_mirror(torch.zeros(shape), torch.Generator(), padding)

@@ -106,27 +106,6 @@ def test_every_sample_is_used_once_an_epoch_with_a_last_batch_that_is_not_full()
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(10)) and first.tolist() != second.tolist()
 
 
-def test_augmented_images_are_trained_on_and_the_originals_evaluated():
-    (x, y), config = data(64), nt.TrainConfig(2, 0.1, "constant", batch_size=32)
-    seen = []
-
-    def negative(batch: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        seen.append(torch.rand(1, generator=generator).item())
-        return -batch
-
-    augmented, reference = logreg(), logreg()
-    result = nt.train(augmented, (x, y), (x, y), config, augment=negative, progress=False)
-    nt.train(reference, (-x, y), (x, y), config, progress=False)
-    for p, expected in zip(augmented.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(p, expected, rtol=0, atol=0)
-    assert result.train_accuracy == nt.evaluate(augmented, (x, y)).accuracy
-    assert len(set(seen)) == 4  # a stream of its own, that goes on from batch to batch
-    again = seen.copy()
-    seen.clear()
-    nt.train(logreg(), (x, y), (x, y), config, augment=negative, progress=False)
-    assert seen == again
-
-
 def test_a_callback_sees_each_epoch_and_can_stop():
     rows: list[dict[str, float]] = []
 

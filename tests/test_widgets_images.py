@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from companion.digits import load_digits
 from companion.explorer import StaticNotice, flipping_explorer, poisoning_explorer
 
 import nadtools as nt
@@ -14,7 +15,7 @@ def live(monkeypatch):
 
 @pytest.fixture(scope="module")
 def digits():
-    return nt.load_images("digits", size=8)
+    return load_digits(size=8)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_flipping_keeps_the_norm_and_says_so(digits, nads):
 
 def test_bad_input_and_static_pages(digits, nads, monkeypatch):
     with pytest.raises(ValueError, match="expected"):
-        poisoning_explorer(nt.load_images("digits", size=16), nads)
+        poisoning_explorer(load_digits(size=16), nads)
     with pytest.raises(TypeError, match="expected Images and NADs"):
         flipping_explorer(digits, nads.vectors)
     monkeypatch.setenv("NADTOOLS_STATIC", "1")

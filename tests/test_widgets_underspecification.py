@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from companion.digits import load_digits
 from companion.explorer import StaticNotice, concatenation_explorer, pair_explorer
 
 import nadtools as nt
@@ -21,7 +22,7 @@ def nads():
 
 @pytest.fixture(scope="module")
 def digits():
-    return nt.load_images("digits", size=8, per_class=30, test_per_class=10)
+    return load_digits(size=8, per_class=30, test_per_class=10)
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_bad_input_and_static_pages(digits, nads, monkeypatch):
     with pytest.raises(TypeError, match="expected Images"):
         concatenation_explorer(digits.x_train, nads)
     with pytest.raises(ValueError, match="one size"):
-        concatenation_explorer(nt.load_images("digits", size=16), nads)
+        concatenation_explorer(load_digits(size=16), nads)
     colour = nt.NADs.from_vectors(nt.random_basis((3, 4, 4)), torch.linspace(1, 0, 48))
     with pytest.raises(ValueError, match="one channel"):
         pair_explorer(colour)

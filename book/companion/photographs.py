@@ -22,13 +22,14 @@ import torch
 from torch import Tensor, nn
 
 from companion.atlas import load_atlas
+from companion.digits import load_images
 from companion.stored import EXPERIMENTS as _KNOWN
 from companion.stored import Experiment, Scale, Session, load_table, result_path
 from companion.tables import VERDICTS, Row, claims_table, timed
 from nadtools import architectures
 from nadtools.device import derive_seed, generator
 from nadtools.directions import random_basis
-from nadtools.images import Images, load_images
+from nadtools.images import Images
 from nadtools.interventions import flip, poison
 from nadtools.sweeps import unit_seeds
 from nadtools.training import TrainConfig, evaluate, train

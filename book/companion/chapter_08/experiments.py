@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.atlas import load_atlas
+from companion.digits import load_images
 from companion.photographs import DATA
 from companion.stored import Experiment, Scale, Session, load, read_record, result_path
 from companion.tables import Row, claims_table, timed
@@ -36,7 +37,7 @@ from nadtools.boundaries import boundary_angle, cross_section, margins
 from nadtools.device import DerivedSeed
 from nadtools.directions import random_basis
 from nadtools.distributions import Concatenated, Labelled, LinearlySeparable, concatenate
-from nadtools.images import binary, load_images
+from nadtools.images import binary
 from nadtools.sweeps import unit_seeds
 from nadtools.training import Data, TrainConfig, evaluate, train
 from nadtools.units import run_units
