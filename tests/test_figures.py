@@ -13,6 +13,7 @@ import plotly.io
 import pytest
 import torch
 from companion import style
+from companion.chapter_01.figures import plot_projections
 from companion.chapter_04.figures import plot_alignment, plot_atlas, plot_convergence, plot_nads, plot_spectra
 from companion.figures import (
     StaticFigure,
@@ -20,7 +21,6 @@ from companion.figures import (
     plot_direction,
     plot_directions,
     plot_history,
-    plot_projections,
     plot_samples,
 )
 
@@ -93,7 +93,6 @@ BUILDERS = {
     "maps": lambda **o: plot_accuracy_map(FREQUENCIES, {"lenet": ACCURACIES, "mlp": ACCURACIES[::-1]}, **o),
     "alignment": lambda **o: plot_alignment(ALPHA, ACCURACY, LABELS, ["x", "y"] * 4, **o),
     "samples": lambda **o: plot_samples(X, Y, **o),
-    "projections": lambda **o: plot_projections(X, Y, V, R, **o),
     "history": lambda **o: plot_history(make_result(), **o),
     "histories": lambda **o: plot_history({"lenet": make_result(), "mlp": make_result(0.6)}, **o),
 }
@@ -714,8 +713,6 @@ def test_projections_count_every_sample_and_separate_along_v_only():
         assert abs(bar.x[spike] - sign) < bar.x[1] - bar.x[0]
     overlap = np.minimum(along_r[0].y, along_r[1].y).sum()
     assert overlap > 0.5 * min(sizes)
-    static = plot_projections(X, Y, V, R, bins=41, backend="matplotlib")
-    assert sum(patch.get_height() for patch in static.axes[0].patches) == len(X)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import matplotlib.figure
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import torch
 from matplotlib.axes import Axes
@@ -35,6 +36,7 @@ __all__ = [
     "as_mapping",
     "as_vector",
     "check_backend",
+    "check_columns",
     "chooser",
     "colour_bar",
     "colour_of",
@@ -47,8 +49,10 @@ __all__ = [
     "frequencies_of",
     "grid_matplotlib",
     "grid_plotly",
+    "percent",
     "pixel_trace",
     "rank_correlation",
+    "sentence",
     "short",
     "slider_layout",
     "square_cells",
@@ -417,3 +421,22 @@ def rank_correlation(x: Array, y: Array) -> str:
     if len(x) < 3 or (x == x[0]).all() or (y == y[0]).all():
         return "ρ undefined"
     return f"ρ = {spearmanr(x, y).statistic:.2f}".replace("-", "−")
+
+
+def check_columns(label: str, table: Any, columns: Sequence[str]) -> None:
+    """Refuse what is no table, or has no rows, or lacks a column."""
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"got a table of type {type(table).__name__} for {label!r}; expected a DataFrame")
+    missing = [column for column in columns if column not in table]
+    if missing or table.empty:
+        raise ValueError(f"got {len(table)} rows without {missing} for {label!r}; expected rows with {list(columns)}")
+
+
+def sentence(title: str) -> str:
+    """A title with a full stop, unless it ends a sentence."""
+    return title if title.endswith(("?", ".", "!")) else f"{title}."
+
+
+def percent(value: float) -> str:
+    """A share as a text; a dash where it is not known."""
+    return f"{value:.1%}" if math.isfinite(value) else "–"

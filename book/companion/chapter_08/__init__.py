@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from companion.chapter_08.experiments import Pairs, concatenation_claims, load_pairs, load_transition, pair_claims
 from companion.chapter_08.explorer import ConcatenationExplorer, PairExplorer, concatenation_explorer, pair_explorer
-from companion.chapter_08.figures import TrainedPairs, plot_pairs, plot_sections, plot_transition
+from companion.chapter_08.figures import TrainedPairs, plot_pairs, plot_sections
 
 __all__ = [
     "ConcatenationExplorer",
@@ -19,5 +19,4 @@ __all__ = [
     "pair_explorer",
     "plot_pairs",
     "plot_sections",
-    "plot_transition",
 ]

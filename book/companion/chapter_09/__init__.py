@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from companion.chapter_08.experiments import load_transition
 from companion.chapter_08.explorer import ConcatenationExplorer, concatenation_explorer
-from companion.chapter_08.figures import plot_transition
+from companion.chapter_09.figures import plot_transition
 
 __all__ = [
     "ConcatenationExplorer",
