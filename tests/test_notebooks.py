@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from book_browser import REPOSITORY, BuiltBook, run_build
-from companion import exercises
+from companion import grading
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 CHAPTERS = sorted((REPOSITORY / "book").glob("*.ipynb"))
@@ -67,12 +67,12 @@ def test_chapter_has_short_cells(chapter: Path) -> None:
     assert {lines[0]: len(lines) for lines in cells if len(lines) > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize("number", sorted({exercise[:2] for exercise in exercises.available()}))
+@pytest.mark.parametrize("number", sorted({exercise[:2] for exercise in grading.available()}))
 def test_every_exercise_is_asked_solved_and_checked_in_its_order(number: str) -> None:
     (path,) = (path for path in CHAPTERS if path.stem.startswith(f"{number}-"))
     text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
     code = "\n".join(cell.source for cell in code_cells(path))
-    expected = [exercise for exercise in exercises.available() if exercise.startswith(f"{number}-")]
+    expected = [exercise for exercise in grading.available() if exercise.startswith(f"{number}-")]
     assert len(expected) >= 3
     asked = re.findall(r"^```{exercise} (.*?): .*\n:label: exercise-(.*)$", text, re.MULTILINE)
     assert asked == [(exercise, exercise) for exercise in expected]

@@ -5,7 +5,8 @@ import math
 import ipywidgets
 import pytest
 import torch
-from companion.explorer import LandscapeExplorer, StaticNotice, landscape_explorer
+from companion.chapter_03 import LandscapeExplorer, landscape_explorer
+from companion.explorer import StaticNotice
 
 from nadtools.deep_linear import two_weight_landscape
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from companion.chapter_07.experiments import paired_interval
 from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number, read_numbers
-from companion.photographs import paired_interval
 from nadtools.directions import random_basis
 
 _FLIP_SIGNATURE = "flip(x, U)"

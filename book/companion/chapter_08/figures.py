@@ -47,7 +47,7 @@ _PANEL_TITLE = 15  # characters, for three panels on a telephone
 
 
 class TrainedPairs(Protocol):
-    """Trainings on pairs of directions, such as :func:`companion.experiments.load_pairs` gives."""
+    """Trainings on pairs of directions, such as :func:`load_pairs` gives."""
 
     table: pd.DataFrame
     sections: np.ndarray

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from companion.chapter_08.experiments import load_transition
-from companion.chapter_08.explorer import ConcatenationExplorer, concatenation_explorer
+from companion.chapter_09.experiments import concatenation_claims, load_transition
+from companion.chapter_09.explorer import ConcatenationExplorer, concatenation_explorer
 from companion.chapter_09.figures import plot_transition
 
 __all__ = [
     "ConcatenationExplorer",
+    "concatenation_claims",
     "concatenation_explorer",
     "load_transition",
     "plot_transition",

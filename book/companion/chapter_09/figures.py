@@ -30,7 +30,7 @@ def plot_transition(
     ----------
     tables
         From a network's name to its trainings, a row each: ``part``, ``index``, ``test_accuracy``,
-        ``test_accuracy_images`` and ``test_accuracy_direction``, as :func:`companion.experiments.load_transition` gives
+        ``test_accuracy_images`` and ``test_accuracy_direction``, as :func:`load_transition` gives
         them. Seeds are averaged. Where there are rows whose part is ``"images"``, their mean accuracy is a dashed line.
     title
     chance
