@@ -212,10 +212,10 @@ def load_largest(name: str, architecture: str, *, results_dir: str | os.PathLike
         If the experiment or the architecture is not known, or the file is damaged.
     """
     scales: tuple[Scale, ...] = ("paper", "laptop")
-    if "data" not in _KNOWN[name].selectors if name in _KNOWN else True:
+    if name in _KNOWN and "data" not in _KNOWN[name].selectors:
         having = ", ".join(repr(one) for one, known in _KNOWN.items() if "data" in known.selectors)
         raise ValueError(f"got name={name!r}; expected an experiment on images: {having}")
-    known = _KNOWN[name].selectors["data"]
+    known = _KNOWN[name].selectors["data"] if name in _KNOWN else tuple(DATA)
     where: dict[str, Any] = {"architecture": architecture, "results_dir": results_dir}
     for data in known:
         for scale in scales:
