@@ -20,7 +20,6 @@ from companion.parts import (
     ArrayLike,
     Backend,
     Figure,
-    StaticFigure,
     as_array,
     as_images,
     as_mapping,
@@ -48,9 +47,8 @@ def plot_accuracy_map(
     extra: Mapping[str, Sequence[Any]] | None = None,
     *,
     quantity: str = "test accuracy",
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw accuracy over two-dimensional Fourier frequencies, from 50 % to 100 %.
 
     Parameters
@@ -66,21 +64,18 @@ def plot_accuracy_map(
         Name to values, one for each frequency, to show when the pointer is over a cell.
     quantity
         What kind of accuracy it is.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     ValueError
         If lengths differ, a frequency occurs twice or is not a pair of integers, or an accuracy is not in [0, 1].
     """
-    check_backend(backend)
     cells = as_array(list(frequencies), "frequencies")
     if cells.ndim != 2 or cells.shape[1:] != (2,) or not (cells == cells.round()).all():
         raise ValueError(f"got frequencies of shape {cells.shape}; expected a list of pairs of integers (i, j)")
@@ -122,8 +117,6 @@ def plot_accuracy_map(
             low, high = np.nanmin(given) if np.isfinite(given).any() else 0.0, np.nanmax([*given, 0.0])
             parts.append(f"{label + ' ' if label else ''}between {low:.0%} and {high:.0%}")
         alt = f"{title or quantity.capitalize()} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
-    if backend == "matplotlib":
-        return _accuracy_map_matplotlib(grids, rows, columns, title, alt)
 
     labels = list(grids)
     figure = go.Figure()
@@ -172,25 +165,6 @@ def _axis_cells(given: list[int]) -> tuple[Array, dict[int, int]]:
 
 def _step(cells: Array) -> float:
     return float(cells[1] - cells[0]) if len(cells) > 1 else 1.0
-
-
-def _accuracy_map_matplotlib(
-    grids: dict[str, Array], rows: Array, columns: Array, title: str | None, alt: str
-) -> StaticFigure:
-    figure = static_figure(title, alt, (2.7 * len(grids) + 1.2, 3.6))
-    figure.set_layout_engine("compressed")
-    panels = figure.subplots(1, len(grids), squeeze=False, sharey=True)[0]
-    half_i, half_j = _step(rows) / 2, _step(columns) / 2
-    extent = (columns[0] - half_j, columns[-1] + half_j, rows[-1] + half_i, rows[0] - half_i)
-    for axes, (label, grid) in zip(panels, grids.items(), strict=True):
-        image = axes.imshow(grid, cmap=SEQUENTIAL.lower(), vmin=0.5, vmax=1, extent=extent, interpolation="nearest")
-        axes.grid(False)
-        axes.set_title(label, fontsize=10)
-        axes.set_xlabel("frequency j")
-    panels[0].set_ylabel("frequency i")
-    bar = figure.colorbar(image, ax=list(panels), shrink=0.85, format=lambda value, _: f"{value:.0%}")
-    bar.set_label("accuracy")
-    return figure
 
 
 def plot_samples(
