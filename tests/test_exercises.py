@@ -15,7 +15,7 @@ import exercise_answers_09
 import numpy as np
 import pytest
 import torch
-from companion import exercises
+from companion import grading
 from companion.grading import Verdict, check, reset
 
 
@@ -41,7 +41,7 @@ SOLUTIONS = {exercise: answer for chapter in CHAPTERS for exercise, answer in ch
 WRONG = [wrong for chapter in CHAPTERS for wrong in chapter.WRONG]
 
 
-@pytest.mark.parametrize("exercise", exercises.available())
+@pytest.mark.parametrize("exercise", grading.available())
 def test_solution_passes(exercise):
     verdict = check(exercise, SOLUTIONS[exercise])
     assert verdict
@@ -49,7 +49,7 @@ def test_solution_passes(exercise):
     assert "Hint" not in verdict.message
 
 
-@pytest.mark.parametrize("exercise", exercises.available())
+@pytest.mark.parametrize("exercise", grading.available())
 def test_there_are_at_least_two_wrong_answers(exercise):
     assert sum(name == exercise for name, _, _ in WRONG) >= 2
 
@@ -61,7 +61,7 @@ def test_wrong_answer_fails_and_says_why(exercise, answer, word):
     assert word in verdict.message
 
 
-@pytest.mark.parametrize("exercise", exercises.available())
+@pytest.mark.parametrize("exercise", grading.available())
 @pytest.mark.parametrize("blank", [None, ...])
 def test_blank_stub_gets_the_first_hint_again_and_again(exercise, blank):
     messages = {check(exercise, blank).message for _ in range(3)}

@@ -11,7 +11,7 @@ import tempfile
 import numpy as np
 import pytest
 import torch
-from companion import experiments
+from companion import atlas, experiments
 
 import nadtools as nt
 from nadtools import storage
@@ -300,7 +300,7 @@ def test_a_result_that_has_no_room_is_kept_elsewhere(toy, monkeypatch, tmp_path)
 )
 def test_bad_input_is_refused_before_the_work(monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(experiments.atlas, "estimate_nads", lambda **_: pytest.fail("the work began"))
+    monkeypatch.setattr(atlas, "estimate_nads", lambda **_: pytest.fail("the work began"))
     arguments = {"name": "atlas", "results_dir": tmp_path, **LENET, **options}
     with pytest.raises(ValueError, match=message):
         experiments.run(arguments.pop("name"), **arguments)

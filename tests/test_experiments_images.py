@@ -8,8 +8,10 @@ import pytest
 import torch
 from companion import experiments
 from companion import photographs as module
+from companion.chapter_06 import experiments as chapter_06
+from companion.chapter_06.experiments import poisoning_claims
+from companion.chapter_07.experiments import ARMS, flipping_claims, paired_interval
 from companion.digits import load_digits
-from companion.photographs import flipping_claims, paired_interval, poisoning_claims
 
 import nadtools as nt
 from nadtools import storage, sweeps
@@ -56,8 +58,8 @@ def test_all_trainings_of_a_seed_share_network_and_order(folder, trained_on):
 
 def test_a_network_that_reads_the_carrier_follows_it(digits, lenet, monkeypatch):
     """The test with carrier and content at odds, on a network that decodes, and on one that does not look at it."""
-    plan = module._Plan("logreg", {}, {}, nt.TrainConfig(), lenet.vectors, torch.device("cpu"), 0)
-    monkeypatch.setattr(module, "_images", lambda plan: digits)
+    plan = module.Plan("logreg", {}, {}, nt.TrainConfig(), lenet.vectors, torch.device("cpu"), 0)
+    monkeypatch.setattr(chapter_06, "images_of", lambda plan: digits)
     lookup = {image.numpy().tobytes(): int(label) for image, label in zip(digits.x_test, digits.y_test, strict=True)}
 
     class Decoder(torch.nn.Module):
@@ -69,11 +71,11 @@ def test_a_network_that_reads_the_carrier_follows_it(digits, lenet, monkeypatch)
             values = 0.05 * torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(5)
             return -(coefficients - values).abs()
 
-    monkeypatch.setattr(module, "_fit", lambda *arguments: (Decoder(), {"train_accuracy": 1.0}))
-    row = module._train_poisoned(plan, {"index": 0, "epsilon": 0.05, "replace": "own", "seed": 0})
+    monkeypatch.setattr(chapter_06, "fit", lambda *arguments: (Decoder(), {"train_accuracy": 1.0}))
+    row = chapter_06._train_poisoned(plan, {"index": 0, "epsilon": 0.05, "replace": "own", "seed": 0})
     assert lookup and row["test_accuracy_poisoned"] == row["follows_carrier"] == 1.0
     assert row["follows_content"] == 0.0, "the carrier is always that of another class"
-    clean = module._train_poisoned(plan, {"index": None, "epsilon": 0.0, "replace": "none", "seed": 0})
+    clean = chapter_06._train_poisoned(plan, {"index": None, "epsilon": 0.0, "replace": "none", "seed": 0})
     assert clean["follows_carrier"] is None
 
 
@@ -102,7 +104,7 @@ def test_the_span_of_the_first_nads_is_all_that_is_left(folder, digits, lenet, t
 
 def test_the_arms_of_flipping(folder, digits, lenet, trained_on):
     table = run("A8", folder)
-    assert table["arm"].tolist() == list(module.ARMS)
+    assert table["arm"].tolist() == list(ARMS)
     normalised = digits.normalise(digits.x_train)
     original, flipped, random, permuted = (x for _, (x, _), _, _ in trained_on)
     assert torch.equal(original, normalised)
@@ -148,7 +150,7 @@ def test_an_interrupted_run_goes_on(folder, tmp_path, monkeypatch):
 
 def test_the_loaded_images_do_not_outlive_a_run(folder):
     run("A7map", folder)
-    assert module._load.cache_info().currsize == 0
+    assert module.read_images.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize("data", list(module.DATA))
@@ -250,5 +252,5 @@ def test_the_plan_is_picklable(lenet):
     """Processes of other workers get it."""
     import pickle
 
-    plan = module._Plan("lenet", {}, {"source": "digits"}, nt.TrainConfig(), lenet.vectors[:2], torch.device("cpu"), 0)
+    plan = module.Plan("lenet", {}, {"source": "digits"}, nt.TrainConfig(), lenet.vectors[:2], torch.device("cpu"), 0)
     assert dataclasses.asdict(pickle.loads(pickle.dumps(plan)))["images"] == {"source": "digits"}

@@ -6,7 +6,9 @@ import io
 import numpy as np
 import pytest
 import torch
-from companion.figures import plot_arms, plot_images, plot_index_map, plot_over_indices, plot_poisoning
+from companion.chapter_06.figures import plot_index_map, plot_poisoning
+from companion.chapter_07.figures import plot_arms
+from companion.figures import plot_images, plot_over_indices
 from PIL import Image
 
 

@@ -4,9 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from companion.chapter_05.figures import plot_predictions, plot_spectrum_and_accuracy
-from companion.figures import StaticFigure
-
-BACKENDS = ["plotly", "matplotlib"]
 
 
 def trainings(seeds=1, shift=0.0, train=True):
@@ -117,24 +114,13 @@ def test_one_family_needs_no_dropdown():
     assert not plot_predictions({"waves": predicted()}).layout.updatemenus
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_alternative_texts(backend):
+def test_alternative_texts():
     figures = (
-        plot_spectrum_and_accuracy({"ours": trainings(3)}, "One", published={"ours": published()}, backend=backend),
-        plot_predictions({"waves": predicted()}, "Two", backend=backend),
+        plot_spectrum_and_accuracy({"ours": trainings(3)}, "One", published={"ours": published()}),
+        plot_predictions({"waves": predicted()}, "Two"),
     )
-    texts = [f.alt if isinstance(f, StaticFigure) else f.layout.meta["alt"] for f in figures]
+    texts = [f.layout.meta["alt"] for f in figures]
     assert "ours" in texts[0] and "secant ρ = 0.80" in texts[1]
-    assert plot_predictions({"waves": predicted()}, alt="words", backend="matplotlib").alt == "words"
-
-
-def test_static_figures_have_a_panel_for_each_set():
-    two = {"ours": trainings(3), "theirs": trainings(train=False)}
-    figure = plot_spectrum_and_accuracy(two, backend="matplotlib", index_axis="logarithmic")
-    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes[:2]] == ["ours", "theirs"]
-    assert figure.axes[0].get_xscale() == "log"
-    assert figure.to_png()[:4] == b"\x89PNG"
-    assert len(plot_predictions({"a": predicted(), "b": predicted()}, backend="matplotlib").axes) == 2
 
 
 @pytest.mark.parametrize(
@@ -160,8 +146,6 @@ def test_bad_options_are_refused():
         plot_spectrum_and_accuracy({"ours": trainings()}, published={"ours": trainings()})
     with pytest.raises(ValueError, match="index_axis"):
         plot_spectrum_and_accuracy({"ours": trainings()}, index_axis="log")
-    with pytest.raises(ValueError, match="backend"):
-        plot_spectrum_and_accuracy({"ours": trainings()}, backend="bokeh")
     with pytest.raises(ValueError, match="empty"):
         plot_predictions({})
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import plotly.io
 import pytest
-from companion.chapter_08.figures import plot_pairs, plot_sections, plot_transition
+from companion.chapter_08.figures import plot_pairs, plot_sections
+from companion.chapter_09.figures import plot_transition
 from playwright.sync_api import sync_playwright
 
 AXIS = np.linspace(-2, 2, 5)

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion import experiments, published
+from companion import chapter_06, chapter_08, chapter_09, experiments, published
 from scipy.optimize import isotonic_regression
 
 import nadtools as nt
@@ -92,8 +92,8 @@ def so(holds: object, text: str) -> str:
 table = functools.cache(experiments.load_table)
 atlas = functools.cache(experiments.load_atlas)
 largest = functools.cache(experiments.load_largest)
-load_pairs = functools.cache(experiments.load_pairs)
-transition = functools.cache(experiments.load_transition)
+load_pairs = functools.cache(chapter_08.load_pairs)
+transition = functools.cache(chapter_09.load_transition)
 published_nads = functools.cache(published.load_nads)
 published_accuracies = functools.cache(published.load_accuracies)
 
@@ -694,7 +694,7 @@ def poisoned(architecture: str, name: str = "A7") -> pd.DataFrame:
 
 
 def poisoning_claims(architecture: str) -> pd.DataFrame:
-    return experiments.images.poisoning_claims(largest("A7", architecture))
+    return chapter_06.poisoning_claims(largest("A7", architecture))
 
 
 def claims_that(verdict: str, claims: pd.DataFrame) -> str:
@@ -934,7 +934,7 @@ def large_losses(architecture: str) -> tuple[str, int, str]:
 
 
 def pair_claims(architecture: str) -> pd.DataFrame:
-    return experiments.pairs.pair_claims(load_pairs(architecture).table, isotropic=False)
+    return chapter_08.pair_claims(load_pairs(architecture).table, isotropic=False)
 
 
 def claim_that_fails() -> str:
@@ -1025,7 +1025,7 @@ def hints(architecture: str, part: str = "both") -> pd.DataFrame:
 
 
 def transition_claims(architecture: str) -> pd.DataFrame:
-    return experiments.pairs.concatenation_claims(transition(architecture), isotropic=architecture == "mlp")
+    return chapter_09.concatenation_claims(transition(architecture), isotropic=architecture == "mlp")
 
 
 def resnet_takes_the_hint() -> list[Any]:

@@ -6,16 +6,12 @@ import time
 import ipywidgets
 import pytest
 import torch
-from companion.explorer import (
-    DirectionExplorer,
-    NadsExplorer,
-    StaticNotice,
-    direction_explorer,
-    live_only,
-    nads_explorer,
-)
+from companion import explorer as shared
+from companion.chapter_01 import direction_explorer
+from companion.chapter_04 import NadsExplorer, nads_explorer
+from companion.chapter_04 import explorer as chapter_04
+from companion.explorer import DirectionExplorer, StaticNotice, live_only
 
-from nadtools import widgets
 from nadtools.architectures import available
 from nadtools.directions import fourier_atom
 from nadtools.estimation import estimate_nads
@@ -154,7 +150,7 @@ def test_a_training_that_fails_is_reported(explorer, monkeypatch):
     def fail(*args, **kwargs):
         raise FloatingPointError("the loss is <not finite>")
 
-    monkeypatch.setattr(widgets.directions, "train", fail)
+    monkeypatch.setattr(shared.directions, "train", fail)
     explorer.start()
     assert explorer.wait(60)
     assert "FloatingPointError: the loss is &lt;not finite&gt;" in explorer.status.value
@@ -272,7 +268,7 @@ def test_nads_explorer_of_logistic_regression_prefers_nothing(nads):
 
 def test_nads_explorer_marks_the_index_in_the_spectrum():
     made = estimate_nads("logreg", 2, image_size=(4, 4), device="cpu", progress=False)
-    axes = widgets.nads.marked_spectrum(made, 3).axes[0]
+    axes = chapter_04.marked_spectrum(made, 3).axes[0]
     line, point = axes.lines[-2:]
     assert list(line.get_xdata()) == [4, 4]
     assert (point.get_xdata()[0], point.get_ydata()[0]) == (4, made.eigenvalues[3])
@@ -300,7 +296,7 @@ def test_nads_explorer_shows_errors_and_no_stale_picture(nads, monkeypatch):
     def fail(*args, **kwargs):
         raise ValueError("the output is <constant>")
 
-    monkeypatch.setattr(widgets.nads, "estimate_nads", fail)
+    monkeypatch.setattr(chapter_04, "estimate_nads", fail)
     nads.start()
     assert nads.wait(120)
     assert "ValueError: the output is &lt;constant&gt;" in nads.status.value

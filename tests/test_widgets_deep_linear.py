@@ -5,8 +5,9 @@ import math
 import ipywidgets
 import pytest
 import torch
+from companion.chapter_03 import LandscapeExplorer, landscape_explorer
 from companion.chapter_03.landscape import two_weight_landscape
-from companion.explorer import LandscapeExplorer, StaticNotice, landscape_explorer
+from companion.explorer import StaticNotice
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from companion.chapter_06 import poisoning_explorer
+from companion.chapter_07 import flipping_explorer
 from companion.digits import load_digits
-from companion.explorer import StaticNotice, flipping_explorer, poisoning_explorer
+from companion.explorer import StaticNotice
 
 import nadtools as nt
 

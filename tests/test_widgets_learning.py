@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from companion.explorer import StaticNotice, mixture_explorer
+from companion.chapter_05 import mixture_explorer
+from companion.explorer import StaticNotice
 
 from nadtools.directions import fourier_basis
 from nadtools.nads import NADs

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from companion.explorer import StaticNotice, aliasing_explorer
+from companion.chapter_02 import aliasing_explorer
+from companion.explorer import StaticNotice
 
 from nadtools.theory import pooling
 

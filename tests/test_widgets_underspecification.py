@@ -4,8 +4,10 @@ import math
 
 import pytest
 import torch
+from companion.chapter_08 import pair_explorer
+from companion.chapter_09 import concatenation_explorer
 from companion.digits import load_digits
-from companion.explorer import StaticNotice, concatenation_explorer, pair_explorer
+from companion.explorer import StaticNotice
 
 import nadtools as nt
 

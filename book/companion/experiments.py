@@ -6,10 +6,9 @@ An experiment states the parameters of a run before anything is computed. They a
 
 from __future__ import annotations
 
-from companion import atlas, photographs, trainings
+import importlib
+
 from companion.atlas import load_atlas
-from companion.chapter_08 import experiments as pairs
-from companion.chapter_08.experiments import Pairs, load_pairs, load_transition
 from companion.photographs import load_largest
 from companion.stored import (
     EXPERIMENTS,
@@ -29,16 +28,13 @@ from companion.stored import (
 __all__ = [
     "EXPERIMENTS",
     "Experiment",
-    "Pairs",
     "Result",
     "Scale",
     "Session",
     "load",
     "load_atlas",
     "load_largest",
-    "load_pairs",
     "load_table",
-    "load_transition",
     "read_record",
     "result_path",
     "results_folder",
@@ -46,5 +42,7 @@ __all__ = [
     "stale",
 ]
 
-_ALL = (*atlas.EXPERIMENTS, *trainings.EXPERIMENTS, *photographs.EXPERIMENTS, *pairs.EXPERIMENTS)
-EXPERIMENTS.update({one.name: one for one in _ALL})
+# By name: the chapters' files stand on the same files as this one.
+_HOMES = ("atlas", *(f"chapter_{number:02d}.experiments" for number in (1, 5, 6, 7, 8, 9)))
+for _home in _HOMES:
+    EXPERIMENTS.update({one.name: one for one in importlib.import_module(f"companion.{_home}").EXPERIMENTS})

@@ -69,16 +69,19 @@ def read_number(answer: Any) -> float:
     return value
 
 
-def call(function: Any, signature: str, *arguments: Any) -> Any:
-    """Call the reader's function; any failure inside it becomes a message."""
+def call(function: Any, signature: str, expected: str, *arguments: Any) -> Any:
+    """Call the reader's function; any failure inside it becomes a message, and so does a blank answer."""
     if not callable(function):
         raise UnexpectedAnswer(f"Expected a function {signature}, without calling it, but got {describe(function)}.")
     try:
-        return function(*arguments)
+        returned = function(*arguments)
     except Exception as error:  # it is the reader's code: whatever it raises is reported, not re-raised
         raise UnexpectedAnswer(
             f"Your function raised {type(error).__name__}: {error}. It is called as {signature}."
         ) from None
+    if returned is None or returned is ...:
+        raise UnexpectedAnswer(f"Your function returns nothing yet; expected {expected}.")
+    return returned
 
 
 def close(value: float, expected: float, tolerance: float) -> bool:

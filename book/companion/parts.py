@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import matplotlib.figure
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import torch
 from matplotlib.axes import Axes
@@ -35,6 +36,7 @@ __all__ = [
     "as_mapping",
     "as_vector",
     "check_backend",
+    "check_columns",
     "chooser",
     "colour_bar",
     "colour_of",
@@ -45,10 +47,11 @@ __all__ = [
     "energy_trace",
     "finish",
     "frequencies_of",
-    "grid_matplotlib",
     "grid_plotly",
+    "percent",
     "pixel_trace",
     "rank_correlation",
+    "sentence",
     "short",
     "slider_layout",
     "square_cells",
@@ -344,9 +347,7 @@ def direction_panels(
     return finish(figure, titles[0], alt, height=220 + top + bottom, margin=margin)
 
 
-def grid_plotly(
-    items: list[tuple[str, dict[str, Array]]], title: str | None, columns: int, backend: Backend, alt: str
-) -> Figure:
+def grid_plotly(items: list[tuple[str, dict[str, Array]]], title: str | None, columns: int, alt: str) -> go.Figure:
     """Draw small multiples: in a column for each item, its images as pixels and, below each, as Fourier energy."""
     names = list(items[0][1])
     panels = [(name, kind) for name in names for kind in ("pixels", "energy")]
@@ -359,8 +360,6 @@ def grid_plotly(
     }
     headings = {(number // columns * len(panels), number % columns): label for number, (label, _) in enumerate(items)}
     row_names = [kind if len(names) == 1 else f"{name}, {kind}" for name, kind in panels] * blocks
-    if backend == "matplotlib":
-        return grid_matplotlib(cells, headings, row_names, shape, title, alt)
     figure = make_subplots(
         *shape,
         subplot_titles=[headings.get((row, column), "") for row in range(shape[0]) for column in range(columns)],
@@ -382,31 +381,6 @@ def grid_plotly(
     return finish(figure, title, alt, height=140 * shape[0] + top, margin={"l": 30, "r": 8, "t": top, "b": 12})
 
 
-def grid_matplotlib(
-    cells: dict[tuple[int, int], tuple[str, Array]],
-    headings: dict[tuple[int, int], str],
-    row_names: list[str],
-    shape: tuple[int, int],
-    title: str | None,
-    alt: str,
-) -> StaticFigure:
-    """Draw images in a grid, with matplotlib."""
-    figure = static_figure(title, alt, (max(1.35 * shape[1], 3.2), 1.42 * shape[0] + 0.5))
-    grid = figure.subplots(*shape, squeeze=False)
-    for axes in grid.flat:
-        axes.set_axis_off()
-    for (row, column), (kind, image) in cells.items():
-        axes = grid[row, column]
-        axes.set_axis_on()
-        axes.set(xticks=[], yticks=[])
-        (draw_pixels if kind == "pixels" else draw_energy)(axes, image)
-        if (row, column) in headings:
-            axes.set_title(headings[row, column], fontsize=9, loc="center")
-        if column == 0:
-            axes.set_ylabel(row_names[row].replace(", ", "\n"), fontsize=8)
-    return figure
-
-
 def short(value: Any) -> str:
     """A value for a hover text."""
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
@@ -417,3 +391,22 @@ def rank_correlation(x: Array, y: Array) -> str:
     if len(x) < 3 or (x == x[0]).all() or (y == y[0]).all():
         return "ρ undefined"
     return f"ρ = {spearmanr(x, y).statistic:.2f}".replace("-", "−")
+
+
+def check_columns(label: str, table: Any, columns: Sequence[str]) -> None:
+    """Refuse what is no table, or has no rows, or lacks a column."""
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"got a table of type {type(table).__name__} for {label!r}; expected a DataFrame")
+    missing = [column for column in columns if column not in table]
+    if missing or table.empty:
+        raise ValueError(f"got {len(table)} rows without {missing} for {label!r}; expected rows with {list(columns)}")
+
+
+def sentence(title: str) -> str:
+    """A title with a full stop, unless it ends a sentence."""
+    return title if title.endswith(("?", ".", "!")) else f"{title}."
+
+
+def percent(value: float) -> str:
+    """A share as a text; a dash where it is not known."""
+    return f"{value:.1%}" if math.isfinite(value) else "–"

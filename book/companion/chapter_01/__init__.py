@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from companion.chapter_01.explorer import DirectionExplorer, direction_explorer
-from companion.chapter_01.figures import plot_wave_map
+from companion.chapter_01.explorer import direction_explorer
+from companion.chapter_01.figures import plot_projections, plot_wave_map
 
 __all__ = [
-    "DirectionExplorer",
     "direction_explorer",
+    "plot_projections",
     "plot_wave_map",
 ]

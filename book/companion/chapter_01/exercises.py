@@ -36,9 +36,9 @@ _SAMPLE_SIGNATURE = "sample(v, n, epsilon, sigma, generator)"
 
 def _draw(answer: Any, v: torch.Tensor, n: int, epsilon: float, sigma: float) -> tuple[torch.Tensor, torch.Tensor]:
     """One draw of the reader's sampler, in float64, with its form checked."""
-    drawn = call(answer, _SAMPLE_SIGNATURE, v.clone(), n, epsilon, sigma, torch.Generator().manual_seed(7))
-    if drawn is None or drawn is ...:
-        raise UnexpectedAnswer("Your function returns nothing yet; expected a pair (x, y).")
+    drawn = call(
+        answer, _SAMPLE_SIGNATURE, "a pair (x, y)", v.clone(), n, epsilon, sigma, torch.Generator().manual_seed(7)
+    )
     if not (isinstance(drawn, tuple | list) and len(drawn) == 2):
         raise UnexpectedAnswer(f"Expected the function to return a pair (x, y), but got {describe(drawn)}.")
     x, y = drawn
@@ -130,9 +130,7 @@ def _grade_wave(answer: Any) -> str | None:
     cases = [(8, 1, 3, 0.4), (8, 0, 2, math.pi / 2), (8, 4, 4, 0.0), (6, 0, 0, 0.0), (8, 4, 0, 0.3), (6, -2, 1, 1.0)]
     drawn = []
     for case in cases:
-        value = call(answer, _WAVE_SIGNATURE, *case)
-        if value is None or value is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected a tensor of shape (N, N).")
+        value = call(answer, _WAVE_SIGNATURE, "a tensor of shape (N, N)", *case)
         if not isinstance(value, torch.Tensor) or value.is_complex():
             raise UnexpectedAnswer(f"Expected a real tensor of shape (N, N), but got {describe(value)}.")
         if tuple(value.shape) != case[:1] * 2:

@@ -1,4 +1,4 @@
-"""Maps over Fourier frequencies, linked with the waves themselves: the pointer on a cell draws its wave."""
+"""Samples of D(v) along two directions; maps over Fourier frequencies, linked with the waves themselves."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from companion.parts import (
+    COLOURS,
     Array,
     ArrayLike,
     as_array,
+    as_direction,
+    as_images,
     as_mapping,
     as_vector,
     colour_bar,
@@ -26,7 +29,7 @@ from companion.style import SEQUENTIAL
 from nadtools import checks
 from nadtools.directions import fourier_atom
 
-__all__ = ["plot_wave_map"]
+__all__ = ["plot_projections", "plot_wave_map"]
 
 
 def plot_wave_map(
@@ -169,3 +172,86 @@ def _axis(values: list[int], size: int) -> Array:
     present = sorted(set(values))
     step = int(np.gcd.reduce(np.diff(present))) if len(present) > 1 else 1
     return np.arange(present[0], present[-1] + 1, step)
+
+
+def plot_projections(
+    x: ArrayLike,
+    y: ArrayLike,
+    v: ArrayLike,
+    other: ArrayLike,
+    title: str | None = None,
+    *,
+    names: tuple[str, str] = ("⟨x, v⟩", "⟨x, r⟩"),
+    bins: int = 60,
+) -> go.Figure:
+    """Draw histograms by class of the samples' coordinates along v, and along another direction.
+
+    Parameters
+    ----------
+    x
+        Shape (n, 1, h, w).
+    y
+        Labels 0 and 1, shape (n,).
+    v, other
+        Directions of shape (h, w); both are scaled to unit norm.
+    title
+        Above the figure.
+    names
+        What to call the two coordinates.
+    bins
+        Number of bins, which both panels share.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, labels are not 0 and 1, or ``bins`` is less than 2.
+    """
+    images, classes = as_images(x, y)
+    bins = checks.integer("bins", bins, 2, expected="at least 2")
+    coordinates = []
+    for name, given in (("v", v), ("other", other)):
+        direction = as_direction(given, name)
+        if direction.shape != images.shape[1:]:
+            raise ValueError(f"got {name} of shape {direction.shape}; expected {images.shape[1:]}, as the samples have")
+        coordinates.append(np.einsum("nhw,hw->n", images, direction / np.linalg.norm(direction)))
+    limit = 1.02 * max(float(np.abs(coordinate).max()) for coordinate in coordinates) or 1.0
+    edges = np.linspace(-limit, limit, bins + 1)
+    centres = (edges[1:] + edges[:-1]) / 2
+    counts = [[np.histogram(c[classes == label], edges)[0] for label in (0, 1)] for c in coordinates]
+    labels = ("y = −1", "y = +1")
+    spreads = [float(c[classes == classes[0]].std()) for c in coordinates]
+    alt = f"{title or 'Coordinates of the samples'}, by class. Within a class the standard deviation of {names[0]} "
+    alt += f"is {spreads[0]:.2g}, that of {names[1]} is {spreads[1]:.2g}."
+    figure = make_subplots(2, 1, shared_xaxes="all", vertical_spacing=0.2)
+    for row, pair in enumerate(counts, start=1):
+        for number, (label, count) in enumerate(zip(labels, pair, strict=True)):
+            figure.add_trace(
+                go.Bar(
+                    x=centres,
+                    y=count,
+                    name=label,
+                    legendgroup=label,
+                    showlegend=row == 1,
+                    marker={"color": COLOURS[number], "line": {"width": 0}},
+                    opacity=0.6,
+                    hovertemplate=f"{label}<br>near %{{x:.2f}}: %{{y}} samples<extra></extra>",
+                ),
+                row,
+                1,
+            )
+        figure.update_xaxes(title=names[row - 1], showticklabels=True, row=row, col=1)
+    figure.update_yaxes(title="samples", nticks=5)
+    top = 76 if title else 40
+    return finish(
+        figure,
+        title,
+        alt,
+        height=380 + top,
+        margin={"l": 52, "r": 12, "t": top, "b": 52},
+        barmode="overlay",
+        bargap=0,
+    )

@@ -40,11 +40,7 @@ _ALIASES_SIGNATURE = "aliases(frequency, stride, size)"
 def _grade_aliases(answer: Any) -> str | None:
     remark = ""
     for frequency, stride, size in ((9, 4, 128), (40, 4, 128), (0, 2, 16), (7, 8, 64), (23, 3, 24), (5, 1, 12)):
-        returned = call(answer, _ALIASES_SIGNATURE, frequency, stride, size)
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer(
-                "Your function returns nothing yet; expected the frequencies, such as {41, 73, 105}."
-            )
+        returned = call(answer, _ALIASES_SIGNATURE, "the frequencies, such as {41, 73, 105}", frequency, stride, size)
         if isinstance(returned, torch.Tensor | np.ndarray):
             returned = returned.tolist()
         if not isinstance(returned, set | frozenset | list | tuple | range):
@@ -98,9 +94,9 @@ def _grade_best_accuracy(answer: Any) -> str | None:
     cases.append((stopped[0], stopped[1:], 1.0, 1.0))
     cases.append((stopped[0], torch.diag(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)), 1.0, 1.0))
     for v, matrix, epsilon, sigma in cases:
-        returned = call(answer, _BAYES_SIGNATURE, v.clone(), matrix.clone(), epsilon, sigma)
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected one number, the best accuracy.")
+        returned = call(
+            answer, _BAYES_SIGNATURE, "one number, the best accuracy", v.clone(), matrix.clone(), epsilon, sigma
+        )
         try:
             values.append(read_number(returned))
         except UnexpectedAnswer as error:

@@ -211,9 +211,8 @@ def plot_accuracy_and_steps(
     title: str | None = None,
     *,
     prefix: str = "",
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw best accuracies above, and numbers of training steps below, over the same frequencies.
 
     Parameters
@@ -228,21 +227,18 @@ def plot_accuracy_and_steps(
         Above the figure.
     prefix
         Before the label that the slider shows.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     TypeError, ValueError
-        If lengths or names differ, an accuracy is not in [0, 1] or the backend is unknown.
+        If lengths or names differ, an accuracy is not in [0, 1].
     """
-    check_backend(backend)
     x = as_vector(frequencies, "frequencies")
     sets = {label: _read_choice(label, pair, len(x)) for label, pair in as_mapping(choices, "choices").items()}
     names = [list(part) for part in next(iter(sets.values()))]
@@ -255,15 +251,6 @@ def plot_accuracy_and_steps(
             parts = [f"{name} at least {values.min():.0%}" for name, values in accuracies.items()]
             parts += [f"{name} {_span(values)}" for name, values in steps.items()]
             alt += f" {prefix}{label}: {', '.join(parts)}."
-    if backend == "matplotlib":
-        figure = static_figure(title, alt, (6.4, 4.6))
-        for axes, part, axis in zip(figure.subplots(2, 1, sharex=True), next(iter(sets.values())), _AXES, strict=True):
-            for name, values in part.items():
-                axes.plot(x, values, label=name, color=_colour(name, names))
-            axes.set(ylabel=axis["title"], yscale=axis["type"])
-            axes.legend(frameon=False)
-        figure.axes[1].set_xlabel("frequency ℓ")
-        return figure
     figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.08)
     owners = []
     for number, pair in enumerate(sets.values()):
@@ -327,9 +314,8 @@ def plot_learning_rates(
     title: str | None = None,
     *,
     highest: float = 10.0,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw the loss at the end of trainings against their learning rate, and the limit where they should break.
 
     Parameters
@@ -342,21 +328,18 @@ def plot_learning_rates(
         Above the figure.
     highest
         Losses above this are drawn at it.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     TypeError, ValueError
-        If lengths differ, a rate is not positive or the backend is unknown.
+        If lengths differ, or a rate is not positive.
     """
-    check_backend(backend)
     x = as_vector(multiples, "multiples")
     if not (x > 0).all():
         raise ValueError("got multiples that are not positive; expected learning rates over the predicted limit")
@@ -380,11 +363,9 @@ def plot_learning_rates(
         dashed=["predicted limit"],
         x_log=True,
         y_log=True,
-        backend=backend,
         alt=alt,
     )
-    if isinstance(figure, StaticFigure):
-        return figure
+    assert isinstance(figure, go.Figure)
     ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5]
     figure.update_xaxes(tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
     figure.update_yaxes(tickvals=[0.1, 0.2, 0.5, 1, 2, 5, 10], ticktext=["0.1", "0.2", "0.5", "1", "2", "5", "≥ 10"])
@@ -397,9 +378,8 @@ def plot_steps(
     *,
     prefix: str = "σ = ",
     dashed: Sequence[str] = (),
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw numbers of steps against ζ, both on logarithmic axes that stay the same while a slider chooses.
 
     Parameters
@@ -412,21 +392,18 @@ def plot_steps(
         Before the label that the slider shows.
     dashed
         Names of curves that are drawn dashed: predictions.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     TypeError, ValueError
         As :func:`plot_curves`.
     """
-    check_backend(backend)
     shown: dict[str, dict[str, tuple[Array, Array]]] = {}
     for label, curves in as_mapping(choices, "choices").items():
         shown[label] = {}
@@ -445,11 +422,9 @@ def plot_steps(
         x_log=True,
         y_log=True,
         y_format=".0f",
-        backend=backend,
         alt=alt,
     )
-    if isinstance(figure, StaticFigure):
-        return figure
+    assert isinstance(figure, go.Figure)
     for update, axis in ((figure.update_xaxes, 0), (figure.update_yaxes, 1)):
         values = np.concatenate([pair[axis] for pair in points])
         ends = np.log10([np.nanmin(values), np.nanmax(values)])
@@ -462,9 +437,8 @@ def plot_losses(
     title: str | None = None,
     *,
     highest: float = _HIGHEST,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw losses during training, with the least reachable loss, and a dropdown over several problems.
 
     Parameters
@@ -476,21 +450,18 @@ def plot_losses(
         Above the figure.
     highest
         Upper end of the loss axis.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     TypeError, ValueError
         If a choice is no such pair, or as :func:`plot_curves`.
     """
-    check_backend(backend)
     shown: dict[str, dict[str, tuple[Array, Array]]] = {}
     ends = []
     for label, pair in as_mapping(choices, "choices").items():
@@ -516,11 +487,9 @@ def plot_losses(
         dashed=["least loss"],
         x_log=True,
         y_range=(0, highest),
-        backend=backend,
         alt=alt,
     )
-    if isinstance(figure, StaticFigure):
-        return figure
+    assert isinstance(figure, go.Figure)
     last = max(curve[0][-1] for curves in shown.values() for curve in curves.values())
     decades = np.array([0.0, np.log10(max(last, 10.0))])
     figure.update_xaxes(range=[-0.03, float(decades[1]) + 0.05], **_decades(decades))

@@ -61,9 +61,7 @@ def _grade_alignment(answer: Any) -> str | None:
         covariance = factor @ factor.T / dimension
         v = torch.randn(dimension, generator=generator, dtype=torch.float64)
         v = length * v / v.norm()
-        returned = call(answer, _ALIGNMENT_SIGNATURE, covariance.clone(), v.clone())
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected one number, α(v).")
+        returned = call(answer, _ALIGNMENT_SIGNATURE, "one number, α(v)", covariance.clone(), v.clone())
         try:
             values.append(read_number(returned))
         except UnexpectedAnswer as error:
@@ -142,9 +140,7 @@ def _grade_averaged_covariance(answer: Any) -> str | None:
     values: list[torch.Tensor] = []
     for num_features, dimension, variance in ((3, 5, 0.25), (6, 4, 2.0), (4, 4, 0.01)):
         jacobian = torch.randn(num_features, dimension, generator=generator, dtype=torch.float64)
-        returned = call(answer, _AVERAGE_SIGNATURE, jacobian.clone(), variance)
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected a matrix of shape (D, D).")
+        returned = call(answer, _AVERAGE_SIGNATURE, "a matrix of shape (D, D)", jacobian.clone(), variance)
         if not isinstance(returned, torch.Tensor | np.ndarray):
             raise UnexpectedAnswer(f"Expected the function to return a tensor, but got {describe(returned)}.")
         matrix = torch.as_tensor(returned).detach().cpu()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.ticker import NullFormatter
 from plotly.subplots import make_subplots
 
 from companion.style import DIVERGING, SEQUENTIAL
@@ -34,8 +33,6 @@ from companion.parts import (
     energy_of,
     energy_trace,
     finish,
-    grid_matplotlib,
-    grid_plotly,
     pixel_trace,
     rank_correlation,
     slider_layout,
@@ -63,10 +60,9 @@ def plot_nads(
     reference: NADs | None = None,
     *,
     title: str | None = None,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
-    """Draw NADs in pixels and in Fourier energy, with a slider over the index; as a grid with matplotlib.
+) -> go.Figure:
+    """Draw NADs in pixels and in Fourier energy, with a slider over the index.
 
     Parameters
     ----------
@@ -78,21 +74,18 @@ def plot_nads(
         Other NADs, for instance the published ones, in a second row.
     title
         Above the figure, before the index and the eigenvalue.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     ValueError
         If an index is out of range, the NADs are in colour, or those of the reference have another shape.
     """
-    check_backend(backend)
     sets = {"nads": nads} if reference is None else {"nads": nads, "reference": reference}
     vectors = {name: _nad_vectors(value, name) for name, value in sets.items()}
     count = len(vectors["nads"])
@@ -101,14 +94,11 @@ def plot_nads(
             f"got a reference of image shape {vectors['reference'].shape[1:]}; expected {vectors['nads'].shape[1:]}"
         )
     available = min(len(array) for array in vectors.values())
-    chosen = _indices(indices, available, _default_indices(count, 20 if backend == "plotly" else 8))
+    chosen = _indices(indices, available, _default_indices(count, 20))
     if alt is None:
         alt = f"{title or 'NADs'} in pixels and in Fourier energy, for indices {chosen[0]} to {chosen[-1]}"
         alt += ", above the reference." if reference is not None else "."
     pictures = [{name: as_direction(array[index], name) for name, array in vectors.items()} for index in chosen]
-    if backend == "matplotlib":
-        items = [(f"{index}", images) for index, images in zip(chosen, pictures, strict=True)]
-        return grid_plotly(items, title, min(8, len(chosen)), backend, alt)
 
     titles = []
     for index in chosen:
@@ -191,14 +181,13 @@ def plot_atlas(
     indices: Sequence[int] | None = None,
     title: str | None = None,
     *,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw NADs of several architectures by several estimators, in pixels and in Fourier energy.
 
-    With Plotly the architecture, the estimator and the index are three controls that work independently of each
+    The architecture, the estimator and the index are three controls that work independently of each
     other; one that has nothing to choose from is left out. Colours are rounded to 8 bits, and scaled to the largest
-    pixel and to the largest energy of each NAD. With matplotlib there is one row for each architecture and estimator.
+    pixel and to the largest energy of each NAD.
 
     Parameters
     ----------
@@ -209,14 +198,12 @@ def plot_atlas(
         Which NADs, counted from 0. By default the first ones and a selection up to the last.
     title
         Above the figure.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
@@ -226,7 +213,6 @@ def plot_atlas(
         If it is empty, image shapes differ, NADs are in colour, an index is out of range or occurs twice, or
         eigenvalues are not finite or do not have a positive sum.
     """
-    check_backend(backend)
     sets = {
         (architecture, estimator): nads
         for architecture, by_estimator in as_mapping(atlas, "the atlas").items()
@@ -237,7 +223,7 @@ def plot_atlas(
     if len(shapes) > 1:
         raise ValueError(f"got NADs of different image shapes, {sorted(shapes)}; expected one shape")
     count = min(len(array) for array in vectors.values())
-    chosen = _indices(indices, count, _default_indices(count, 12 if backend == "plotly" else 5))
+    chosen = _indices(indices, count, _default_indices(count, 12))
     if len(set(chosen)) < len(chosen):
         raise ValueError(f"got indices {chosen}; expected each of them once")
     plates = []
@@ -256,16 +242,7 @@ def plot_atlas(
             f"{title or 'An atlas of NADs'}, in pixels and in Fourier energy, for indices {chosen[0]} to {chosen[-1]}. "
         )
         alt += f"Eigenvalue of NAD {chosen[0]} as a share of the trace: {first}."
-    if backend == "plotly":
-        return _atlas_plotly(plates, chosen, title, alt)
-    columns, cells, headings = len(chosen), {}, {}
-    for row, plate in enumerate(plates):
-        for column, (index, image, share) in enumerate(zip(chosen, plate.images, plate.shares, strict=True)):
-            cells[row, column], cells[row, columns + column] = ("pixels", image), ("energy", image)
-            headings[row, column] = f"{index}: {_percent(share)}"
-            headings[row, columns + column] = f"{index}: energy"
-    names = [f"{plate.architecture}\n{plate.estimator}" for plate in plates]
-    return grid_matplotlib(cells, headings, names, (len(plates), 2 * columns), title, alt)
+    return _atlas_plotly(plates, chosen, title, alt)
 
 
 def _percent(share: float) -> str:
@@ -499,9 +476,8 @@ def plot_convergence(
     reference_lines: Mapping[str, float] | None = None,
     *,
     y_range: tuple[float, float] | None = (0.0, 1.0),
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw how a quantity changes with the number of networks (logarithmic), with dashed lines for known values.
 
     Parameters
@@ -516,14 +492,12 @@ def plot_convergence(
         Label to value, for instance the chance level and the ceiling.
     y_range
         Ends of the vertical axis, which hold every value. None takes them from the values.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
@@ -533,7 +507,6 @@ def plot_convergence(
         If there is no curve, lengths differ, a number is not positive, a curve has no finite value, a value is infinite
         or lies outside ``y_range``.
     """
-    check_backend(backend)
     drawn = {label: _curve_points(label, curve) for label, curve in as_mapping(curves, "curves").items()}
     lines: dict[str, float] = {}
     for label, value in (as_mapping(reference_lines, "reference_lines") if reference_lines else {}).items():
@@ -561,23 +534,7 @@ def plot_convergence(
     names = {label: f"{label} {value:.3g}".replace("-", "−") for label, value in lines.items()}
     # Curves mostly rise. So names of low lines stand on the right and those of high lines on the left.
     on_right = {label: value < (low + high) / 2 for label, value in lines.items()}
-    markers = ["circle", "square", "diamond", "cross", "x"] if backend == "plotly" else ["o", "s", "D", "P", "X"]
-    if backend == "matplotlib":
-        figure = static_figure(title, alt, (6.4, 3.8))
-        axes = figure.subplots()
-        for number, (label, (x, y)) in enumerate(drawn.items()):
-            axes.plot(x, y, label=label, color=colour_of(label, number), marker=markers[number % len(markers)], ms=5)
-        for label, value in lines.items():
-            axes.axhline(value, color="#606060", linestyle="--", linewidth=1)
-            place, side = (0.99, "right") if on_right[label] else (0.01, "left")
-            name = axes.text(place, value, names[label], ha=side, va="bottom", fontsize=9)
-            name.set_transform(axes.get_yaxis_transform())
-        axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, ylim=limits)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        if len(drawn) > 1:
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=9, frameon=False)
-        return figure
+    markers = ["circle", "square", "diamond", "cross", "x"]
     figure = go.Figure()
     for number, (label, (x, y)) in enumerate(drawn.items()):
         figure.add_trace(
@@ -630,9 +587,8 @@ def plot_alignment(
     groups: Sequence[Any] | None = None,
     title: str | None = None,
     *,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw test accuracy against the alignment α(v), on a logarithmic axis, with Spearman's rank correlation.
 
     Parameters
@@ -648,21 +604,18 @@ def plot_alignment(
         correlation.
     title
         Above the figure, before the correlation.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     ValueError
         If lengths differ, there are fewer than three directions, α is not positive or an accuracy is not in [0, 1].
     """
-    check_backend(backend)
     x = as_vector(alpha, "alpha")
     y = as_vector(accuracy, "accuracy", len(x), "alpha")
     names = [str(label) for label in labels]
@@ -686,18 +639,7 @@ def plot_alignment(
     if alt is None:
         alt = f"Test accuracy against alignment for {len(x)} directions; Spearman's rank correlation: {by_group}."
     labelled = [f"{group} ({summary})" for group, summary in zip(unique, summaries, strict=True)]
-    markers = ["circle", "square", "diamond", "cross", "x"] if backend == "plotly" else ["o", "s", "D", "P", "X"]
-    if backend == "matplotlib":
-        figure = static_figure(full_title, alt, (6.4, 3.8))
-        axes = figure.subplots()
-        for number, (group, chosen) in enumerate(zip(labelled, selections, strict=True)):
-            marker, colour = markers[number % len(markers)], colour_of(unique[number], number)
-            axes.scatter(x[chosen], y[chosen], label=group, marker=marker, color=colour, edgecolor="white", s=42)
-        axes.set(xscale="log", xlabel="alignment α(v)", ylabel="test accuracy")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        if groups is not None:
-            axes.legend(frameon=False)
-        return figure
+    markers = ["circle", "square", "diamond", "cross", "x"]
     figure = go.Figure()
     for number, (group, chosen) in enumerate(zip(labelled, selections, strict=True)):
         figure.add_trace(

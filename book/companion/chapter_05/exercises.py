@@ -33,9 +33,7 @@ def _numbers(answer: Any, signature: str, cases: Sequence[Case]) -> list[float]:
     """What the reader's function returns for each case."""
     values = []
     for first, second in cases:
-        returned = call(answer, signature, first.clone(), second.clone())
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected one number.")
+        returned = call(answer, signature, "one number", first.clone(), second.clone())
         try:
             values.append(read_number(returned))
         except UnexpectedAnswer as error:

@@ -9,8 +9,7 @@ import ipywidgets
 import torch
 from torch import Tensor
 
-from companion.chapter_01.explorer import DirectionExplorer
-from companion.explorer import SLIDER, live_only
+from companion.explorer import SLIDER, DirectionExplorer, live_only
 from companion.figures import plot_direction
 from nadtools import checks
 from nadtools.nads import NADs
@@ -21,7 +20,7 @@ __all__ = ["MixtureExplorer", "mixture_explorer"]
 class MixtureExplorer(DirectionExplorer):
     """A direction between two NADs, its alignment, and a training on it that can be watched and stopped.
 
-    Built by :func:`mixture_explorer`. It is a :class:`~companion.chapter_01.explorer.DirectionExplorer` whose direction
+    Built by :func:`mixture_explorer`. It is a :class:`~companion.explorer.DirectionExplorer` whose direction
     is cos t · u_a + sin t · u_b.
 
     Attributes

@@ -13,15 +13,11 @@ import plotly.graph_objects as go
 from companion.parts import (
     COLOURS,
     Array,
-    Backend,
-    Figure,
     as_mapping,
     as_vector,
-    check_backend,
     dropdown_layout,
     finish,
     rank_correlation,
-    static_figure,
     wrap,
 )
 from nadtools import checks
@@ -49,9 +45,8 @@ def plot_spectrum_and_accuracy(
     *,
     published: Mapping[str, pd.DataFrame] | None = None,
     index_axis: Literal["linear", "logarithmic"] = "linear",
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw eigenvalues (left axis) and accuracies on D(u_k) (right axis) against the index k of the NADs.
 
     Eigenvalues are divided by the largest one of their set. Where an index has several trainings, their mean is drawn
@@ -69,14 +64,12 @@ def plot_spectrum_and_accuracy(
         From the label of a set to accuracies that somebody else found: columns ``index`` and ``accuracy``.
     index_axis
         How the index axis is at first.
-    backend
-        ``"plotly"`` or ``"matplotlib"``, which draws one panel for each set.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
@@ -86,7 +79,6 @@ def plot_spectrum_and_accuracy(
         If there is no table, one lacks a column, an eigenvalue is not positive, an accuracy is not in [0, 1], or
         ``published`` has a label that ``tables`` has not.
     """
-    check_backend(backend)
     checks.choice("index_axis", index_axis, ("linear", "logarithmic"))
     given = as_mapping(tables, "tables")
     others = as_mapping(published, "published") if published else {}
@@ -100,8 +92,6 @@ def plot_spectrum_and_accuracy(
             f"{one.test[0]:.0%} to {one.test[-1]:.0%}."
             for label, one in sets.items()
         )
-    if backend == "matplotlib":
-        return _spectra_matplotlib(sets, title, index_axis, alt)
 
     figure = go.Figure()
     groups: list[Hashable] = []
@@ -257,36 +247,12 @@ def _traces(one: _Series) -> list[go.Scatter]:
     return traces
 
 
-def _spectra_matplotlib(sets: dict[str, _Series], title: str | None, index_axis: str, alt: str) -> Figure:
-    figure = static_figure(title, alt, (6.4, 0.4 + 2.8 * len(sets)))
-    for axes, (label, one) in zip(figure.subplots(len(sets), squeeze=False).flat, sets.items(), strict=True):
-        place = one.index + 1
-        axes.plot(place, one.spectrum, color=_SPECTRUM, label="eigenvalue (left)")
-        axes.set(yscale="log", xlabel="index k of the NAD, plus 1", ylabel="eigenvalue / the first")
-        axes.set_xscale("log" if index_axis == "logarithmic" else "linear")
-        axes.set_title(label, fontsize=9)
-        right = axes.twinx()
-        right.grid(False)
-        if one.train is not None:
-            right.plot(place, one.train, ":", color=_TRAIN, label="training accuracy")
-        right.errorbar(place, one.test, one.deviation, color=_TEST, marker="o", markersize=3, label="test accuracy")
-        if one.published is not None:
-            index, accuracy = one.published
-            right.plot(index + 1, accuracy, "o", color=_PUBLISHED, mfc="none", ms=4, label="published accuracy")
-        right.set(ylabel="accuracy", ylim=tuple(_limits([one.test])))
-        right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        handles = [entry for part in (axes, right) for entry in part.get_legend_handles_labels()[0]]
-        right.legend(handles=handles, frameon=False, fontsize=8)
-    return figure
-
-
 def plot_predictions(
     tables: Mapping[str, pd.DataFrame],
     title: str | None = None,
     *,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw test accuracy against several predictions of it; a dropdown chooses the family of directions.
 
     The legend gives Spearman's rank correlation of each prediction with accuracy.
@@ -299,14 +265,12 @@ def plot_predictions(
         mean over all directions.
     title
         Above the figure.
-    backend
-        ``"plotly"`` or ``"matplotlib"``, which draws one panel for each family.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
@@ -316,7 +280,6 @@ def plot_predictions(
         If a table has no ``accuracy``, no prediction or fewer than three rows, families differ in their predictions,
         or values are not as described.
     """
-    check_backend(backend)
     families: dict[str, pd.DataFrame] = {}
     for label, table in as_mapping(tables, "tables").items():
         frame = _frame(table, f"the table {label!r}", ("accuracy",))
@@ -339,8 +302,6 @@ def plot_predictions(
     if alt is None:
         parts = [f"{label}: " + ", ".join(f"{n} {r}" for n, r in found.items()) for label, found in summaries.items()]
         alt = f"{title or 'Accuracy against its predictions'}; Spearman's rank correlations. {'; '.join(parts)}."
-    if backend == "matplotlib":
-        return _predictions_matplotlib(families, summaries, names, title, alt)
 
     figure = go.Figure()
     groups = []
@@ -374,28 +335,3 @@ def plot_predictions(
 
 
 _SYMBOLS = ("circle", "square", "diamond", "cross", "x")
-_MARKERS = ("o", "s", "D", "P", "X")
-
-
-def _predictions_matplotlib(
-    families: dict[str, pd.DataFrame],
-    summaries: dict[str, dict[str, str]],
-    names: list[str],
-    title: str | None,
-    alt: str,
-) -> Figure:
-    figure = static_figure(title, alt, (6.4, 0.4 + 2.8 * len(families)))
-    for axes, (label, frame) in zip(figure.subplots(len(families), squeeze=False).flat, families.items(), strict=True):
-        for number, name in enumerate(names):
-            style = {"marker": _MARKERS[number % len(_MARKERS)], "color": COLOURS[number % len(COLOURS)], "s": 18}
-            axes.scatter(frame[name], frame["accuracy"], label=f"{name} ({summaries[label][name]})", **style)
-        axes.set(
-            xscale="log",
-            xlabel="prediction (1: the mean)",
-            ylabel="test accuracy",
-            ylim=_limits([frame["accuracy"].to_numpy()]),
-        )
-        axes.set_title(label, fontsize=9)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        axes.legend(frameon=False, fontsize=8)
-    return figure

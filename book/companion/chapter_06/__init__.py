@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from companion.chapter_06.explorer import FlippingExplorer, PoisoningExplorer, flipping_explorer, poisoning_explorer
+from companion.chapter_06.experiments import poisoning_claims
+from companion.chapter_06.explorer import PoisoningExplorer, poisoning_explorer
+from companion.chapter_06.figures import plot_index_map, plot_poisoning
 from companion.digits import load_images
 
 __all__ = [
-    "FlippingExplorer",
     "PoisoningExplorer",
-    "flipping_explorer",
     "load_images",
+    "plot_index_map",
+    "plot_poisoning",
+    "poisoning_claims",
     "poisoning_explorer",
 ]

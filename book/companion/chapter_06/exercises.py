@@ -20,9 +20,7 @@ def _grade_put(answer: Any) -> str | None:
         x = torch.randn(size, generator=generator, dtype=torch.float64)
         u = torch.randn(size, generator=generator, dtype=torch.float64)
         u /= u.norm()
-        returned = call(answer, _PUT_SIGNATURE, x.clone(), u.clone(), value)
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected the changed image, of the shape of x.")
+        returned = call(answer, _PUT_SIGNATURE, "the changed image, of the shape of x", x.clone(), u.clone(), value)
         if isinstance(returned, np.ndarray):
             returned = torch.from_numpy(returned)
         if not isinstance(returned, Tensor) or returned.shape != x.shape:
@@ -67,9 +65,7 @@ def _grade_separable(answer: Any) -> str | None:
     ]
     verdicts = []
     for s, t, a, b in cases:
-        returned = call(answer, _SEPARABLE_SIGNATURE, torch.tensor(s), torch.tensor(t), a, b)
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected True or False.")
+        returned = call(answer, _SEPARABLE_SIGNATURE, "True or False", torch.tensor(s), torch.tensor(t), a, b)
         if isinstance(returned, Tensor | np.ndarray) and returned.shape in ((), (1,)):
             returned = returned.item()
         if not isinstance(returned, bool | np.bool_):

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from companion.chapter_07.experiments import paired_interval
 from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number, read_numbers
-from companion.photographs import paired_interval
 from nadtools.directions import random_basis
 
 _FLIP_SIGNATURE = "flip(x, U)"
@@ -21,9 +21,7 @@ def _grade_flip(answer: Any) -> str | None:
     for height, width in ((1, 5), (2, 3), (4, 4)):
         columns = random_basis((height, width), 1, dtype=torch.float64).flatten(1).T
         x = torch.randn(height * width, generator=generator, dtype=torch.float64)
-        returned = call(answer, _FLIP_SIGNATURE, x.clone(), columns.clone())
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected the flipped image, of the shape of x.")
+        returned = call(answer, _FLIP_SIGNATURE, "the flipped image, of the shape of x", x.clone(), columns.clone())
         if isinstance(returned, np.ndarray):
             returned = torch.from_numpy(returned.copy())
         if not isinstance(returned, Tensor) or returned.shape != x.shape:
@@ -78,9 +76,7 @@ def _grade_interval(answer: Any) -> str | None:
         common = torch.rand(count, generator=generator)
         here = common + 0.2 * torch.rand(count, generator=generator) < chance_here
         original = common + 0.2 * torch.rand(count, generator=generator) < chance_original
-        returned = call(answer, _INTERVAL_SIGNATURE, here.clone(), original.clone())
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected the two ends of the interval.")
+        returned = call(answer, _INTERVAL_SIGNATURE, "the two ends of the interval", here.clone(), original.clone())
         try:
             low, high = read_numbers(returned, 2, "(-0.01, 0.02)")
         except UnexpectedAnswer as error:

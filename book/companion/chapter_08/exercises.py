@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from scipy.stats import norm
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, read_number
+from companion.grading import Exercise, call, close, read_number
 
 
 def _grade_angle(answer: Any) -> str | None:
@@ -36,9 +36,7 @@ def _grade_alone(answer: Any) -> str | None:
     cases = [(1.0, 1.0, 1.0, 1.0), (0.4, 0.9, 0.5, 1.0), (2.0, 1.5, 1.0, 3.0), (0.7, 2.0, 0.3, 0.5)]
     values = []
     for case in cases:
-        returned = call(answer, _ALONE_SIGNATURE, *case)
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected an accuracy, a number from 0 to 1.")
+        returned = call(answer, _ALONE_SIGNATURE, "an accuracy, a number from 0 to 1", *case)
         values.append(read_number(returned))
     rules: dict[str, Any] = {
         "": lambda a, s, e, g: norm.cdf(a * e / (g * s)),
@@ -72,9 +70,7 @@ def _grade_lean(answer: Any) -> str | None:
         w = torch.randn(size, generator=generator, dtype=torch.float64)
         d1, d2 = torch.linalg.qr(torch.randn(size, 2, generator=generator, dtype=torch.float64))[0].T
         for sign in (1.0, -1.0):
-            returned = call(answer, _LEAN_SIGNATURE, sign * w, d1.clone(), d2.clone())
-            if returned is None or returned is ...:
-                raise UnexpectedAnswer("Your function returns nothing yet; expected an angle in radians.")
+            returned = call(answer, _LEAN_SIGNATURE, "an angle in radians", sign * w, d1.clone(), d2.clone())
             value = read_number(returned)
             one, other = float(sign * w @ d1), float(sign * w @ d2)
             remarks.append(_remarks_on_lean(value, one, other, float(w.norm())))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,6 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from companion.figures.images import plot_over_indices
 from companion.parts import (
     Array,
     ArrayLike,
@@ -22,15 +21,18 @@ from companion.parts import (
     as_mapping,
     as_vector,
     check_backend,
+    check_columns,
     colour_bar,
     dropdown_layout,
     finish,
+    percent,
+    sentence,
     static_figure,
     wrap,
 )
 from companion.style import DIVERGING, SEQUENTIAL
 
-__all__ = ["TrainedPairs", "plot_pairs", "plot_sections", "plot_transition"]
+__all__ = ["TrainedPairs", "plot_pairs", "plot_sections"]
 
 #: What a map shows, and the column that holds it.
 _MAPS = {
@@ -38,12 +40,6 @@ _MAPS = {
     "only the first": "test_accuracy_first",
     "only the second": "test_accuracy_second",
 }
-_TRANSITION = {
-    "both": "test_accuracy",
-    "images alone": "test_accuracy_images",
-    "D(v) alone": "test_accuracy_direction",
-}
-_REFERENCE = "trained on images alone"
 _INK, _POINTS = "#202020", ("#0072b2", "#d55e00")
 _MARKS = "rgb(240, 60, 60)"
 _NARROW = 1e-9
@@ -51,7 +47,7 @@ _PANEL_TITLE = 15  # characters, for three panels on a telephone
 
 
 class TrainedPairs(Protocol):
-    """Trainings on pairs of directions, such as :func:`companion.experiments.load_pairs` gives."""
+    """Trainings on pairs of directions, such as :func:`load_pairs` gives."""
 
     table: pd.DataFrame
     sections: np.ndarray
@@ -160,7 +156,7 @@ def plot_pairs(
         figure.update_layout(updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 44}}])
         top += 44
     if alt is None:
-        alt = f"{_sentence(title or 'Accuracies over pairs of directions')} " + " ".join(
+        alt = f"{sentence(title or 'Accuracies over pairs of directions')} " + " ".join(
             f"{label}: " + ", ".join(f"{name} {_range(one.maps[name])}" for name in maps) + "."
             for label, one in groups.items()
         )
@@ -222,7 +218,7 @@ def plot_sections(
             )
         panels[label] = axis, _normalised(values)
     if alt is None:
-        alt = f"{_sentence(title or 'Decision functions')} In the plane of two directions: " + " ".join(
+        alt = f"{sentence(title or 'Decision functions')} In the plane of two directions: " + " ".join(
             f"{label}: {_lean(axis, values)}." for label, (axis, values) in panels.items()
         )
     if backend == "matplotlib":
@@ -243,65 +239,6 @@ def plot_sections(
         _add_plane(figure, row, column, epsilons, float(axis[-1]))
     top = 24 + 18 * lines + 20 * (wrap(title).count("<br>") + 1 if title else 0)
     return finish(figure, title, alt, height=250 * rows + top, margin={"l": 50, "r": 12, "t": top, "b": 50})
-
-
-def plot_transition(
-    tables: Mapping[str, pd.DataFrame], title: str | None = None, *, chance: float = 0.5, alt: str | None = None
-) -> go.Figure:
-    """Draw accuracies on images ⊕ D(v), and on either part, against the index of v; a dropdown chooses the network.
-
-    Parameters
-    ----------
-    tables
-        From a network's name to its trainings, a row each: ``part``, ``index``, ``test_accuracy``,
-        ``test_accuracy_images`` and ``test_accuracy_direction``, as :func:`companion.experiments.load_transition` gives
-        them. Seeds are averaged. Where there are rows whose part is ``"images"``, their mean accuracy is a dashed line.
-    title
-    chance
-        What guessing reaches: where the vertical axis begins, or a little below.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a table lacks a column, or has no training on both parts.
-    """
-    given = as_mapping(tables, "tables")
-    curves: dict[str, dict[str, tuple[Array, Array]]] = {}
-    alone = all("images" in set(table["part"]) for table in given.values() if isinstance(table, pd.DataFrame))
-    for label, table in given.items():
-        _check_columns(label, table, ("part", "index", *_TRANSITION.values()))
-        means = table[table["part"] == "both"].groupby("index")[list(_TRANSITION.values())].mean()
-        if means.empty:
-            raise ValueError(f"got no training on both parts of {label!r}; expected rows whose part is 'both'")
-        index = means.index.to_numpy(float)
-        curves[label] = {name: (index, means[column].to_numpy()) for name, column in _TRANSITION.items()}
-        if alone:
-            reference = float(table[table["part"] == "images"]["test_accuracy"].mean())
-            curves[label][_REFERENCE] = (index[[0, -1]], np.full(2, reference))
-    lowest = min([chance, *(float(np.nanmin(y)) for part in curves.values() for _, y in part.values())])
-    if alt is None:
-        alt = f"{_sentence(title or 'Accuracies against the index of v')} " + " ".join(
-            f"{label}: with D(v) alone from {_percent(part['D(v) alone'][1][0])} at the first index to "
-            f"{_percent(part['D(v) alone'][1][-1])} at the last, with the images alone from "
-            f"{_percent(part['images alone'][1][0])} to {_percent(part['images alone'][1][-1])}."
-            for label, part in curves.items()
-        )
-    return plot_over_indices(
-        curves,
-        "test accuracy",
-        title,
-        choose="dropdown",
-        x_title="index of v",
-        dashed=(_REFERENCE,) if alone else (),
-        y_range=(lowest - 0.03, 1.02),
-        alt=alt,
-    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -346,7 +283,7 @@ class _Group:
 
 def _read(label: str, given: Any) -> _Group:
     table = getattr(given, "table", None)
-    _check_columns(label, table, ("first", "second", *_MAPS.values()))
+    check_columns(label, table, ("first", "second", *_MAPS.values()))
     assert isinstance(table, pd.DataFrame)
     axis = as_vector(given.coordinates, f"coordinates of {label!r}")
     sections = as_array(given.sections, f"sections of {label!r}")
@@ -358,14 +295,6 @@ def _read(label: str, given: Any) -> _Group:
     return _Group(table.reset_index(drop=True), sections, axis)
 
 
-def _check_columns(label: str, table: Any, columns: Sequence[str]) -> None:
-    if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"got a table of type {type(table).__name__} for {label!r}; expected a DataFrame")
-    missing = [column for column in columns if column not in table]
-    if missing or table.empty:
-        raise ValueError(f"got {len(table)} rows without {missing} for {label!r}; expected rows with {list(columns)}")
-
-
 def _normalised(values: Array) -> Array:
     largest = np.abs(values).max()
     return values / largest if np.isfinite(largest) and largest > 0 else values
@@ -374,7 +303,7 @@ def _normalised(values: Array) -> Array:
 def _text(one: int, other: int, rows: pd.DataFrame) -> str:
     """What is said beside the section of a pair."""
     lines = [f"<b>v₁: {one}, v₂: {other}</b>" + (f" ({len(rows)} seeds)" if len(rows) > 1 else "")]
-    shares = [f"{name.split()[-1]} {_percent(rows[column].mean(skipna=False))}" for name, column in _MAPS.items()]
+    shares = [f"{name.split()[-1]} {percent(rows[column].mean(skipna=False))}" for name, column in _MAPS.items()]
     lines.append(", ".join(shares).replace("channels", "both"))
     if "angle_first" in rows:
         degrees = math.degrees(rows["angle_first"].mean(skipna=False))
@@ -394,17 +323,9 @@ def _length(margins: pd.Series) -> str:
     return "not known" if math.isnan(middle) else "none" if math.isinf(middle) else f"{middle:.2f}"
 
 
-def _sentence(title: str) -> str:
-    return title if title.endswith(("?", ".", "!")) else f"{title}."
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1%}" if math.isfinite(value) else "–"
-
-
 def _range(values: Array) -> str:
     finite = values[np.isfinite(values)]
-    return f"from {_percent(finite.min())} to {_percent(finite.max())}" if finite.size else "–"
+    return f"from {percent(finite.min())} to {percent(finite.max())}" if finite.size else "–"
 
 
 def _lean(axis: Array, values: Array) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from companion.chapter_08.experiments import load_transition
-from companion.chapter_08.explorer import ConcatenationExplorer, concatenation_explorer
-from companion.chapter_08.figures import plot_transition
+from companion.chapter_09.experiments import concatenation_claims, load_transition
+from companion.chapter_09.explorer import ConcatenationExplorer, concatenation_explorer
+from companion.chapter_09.figures import plot_transition
 from companion.digits import load_digits
 
 __all__ = [
     "ConcatenationExplorer",
+    "concatenation_claims",
     "concatenation_explorer",
     "load_digits",
     "load_transition",

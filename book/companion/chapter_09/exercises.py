@@ -26,9 +26,9 @@ def _grade_turn(answer: Any) -> str | None:
     ]
     values = []
     for indices, images, direction in cases:
-        returned = call(answer, _TURN_SIGNATURE, list(indices), list(images), list(direction))
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected an index, or math.inf for none.")
+        returned = call(
+            answer, _TURN_SIGNATURE, "an index, or math.inf for none", list(indices), list(images), list(direction)
+        )
         if isinstance(returned, float | np.floating) and math.isinf(returned):
             values.append(float(returned))
         else:
@@ -73,9 +73,7 @@ def _grade_contradict(answer: Any) -> str | None:
         x = torch.randn(number, size, generator=generator, dtype=torch.float64)
         v = torch.randn(size, generator=generator, dtype=torch.float64)
         v /= v.norm()
-        returned = call(answer, _CONTRADICT_SIGNATURE, x.clone(), v.clone())
-        if returned is None or returned is ...:
-            raise UnexpectedAnswer("Your function returns nothing yet; expected changed samples, of x's shape.")
+        returned = call(answer, _CONTRADICT_SIGNATURE, "changed samples, of x's shape", x.clone(), v.clone())
         if isinstance(returned, np.ndarray):
             returned = torch.from_numpy(returned)
         if not isinstance(returned, Tensor) or returned.shape != x.shape:

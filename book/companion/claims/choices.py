@@ -11,10 +11,12 @@ import torch
 from scipy.optimize import linprog
 
 from companion import experiments
-from companion.chapter_08.experiments import concatenation_claims, pair_claims
+from companion.chapter_06.experiments import poisoning_claims
+from companion.chapter_07.experiments import flipping_claims
+from companion.chapter_08.experiments import load_pairs, pair_claims
+from companion.chapter_09.experiments import concatenation_claims
 from companion.claims.evidence import Found, Where, deviation, evaluator, percent, photographs, points, sources
 from companion.claims.model import Claim
-from companion.photographs import flipping_claims, poisoning_claims
 from nadtools import interventions
 from nadtools.directions import random_basis
 
@@ -126,7 +128,7 @@ def _slower(table: pd.DataFrame) -> str:
 
 def _pair_table(claim: Claim, where: Where) -> pd.DataFrame:
     try:
-        return experiments.load_pairs(**claim.selectors, results_dir=where).table
+        return load_pairs(**claim.selectors, results_dir=where).table
     except FileNotFoundError:
         experiments.load("B2", scale="paper", results_dir=where, **claim.selectors)  # says how it is made
         raise

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from companion import experiments, published
+from companion.chapter_09.experiments import load_transition
 from companion.claims.model import Claim, Verdict
 from nadtools.nads import NADs
 
@@ -106,7 +107,7 @@ def photographs(name: str, where: Where, architecture: str) -> pd.DataFrame:
     """A stored table of trainings on images, with the best data that there are."""
     try:
         if name == "B3":
-            return experiments.load_transition(architecture, results_dir=where)
+            return load_transition(architecture, results_dir=where)
         return experiments.load_largest(name, architecture, results_dir=where)
     except FileNotFoundError:
         return stored_table(name, where, architecture=architecture, data="cifar10")

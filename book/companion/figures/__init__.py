@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from companion.figures.curves import plot_curves
 from companion.figures.directions import plot_direction, plot_directions
-from companion.figures.images import plot_arms, plot_images, plot_index_map, plot_over_indices, plot_poisoning
-from companion.figures.training import plot_accuracy_map, plot_history, plot_projections, plot_samples
+from companion.figures.images import plot_images, plot_over_indices
+from companion.figures.training import plot_accuracy_map, plot_history, plot_samples
 from companion.parts import StaticFigure
 
 __all__ = [
-    "StaticFigure", "plot_accuracy_map", "plot_arms", "plot_curves", "plot_direction", "plot_directions",
-    "plot_history", "plot_images", "plot_index_map", "plot_over_indices", "plot_poisoning", "plot_projections",
-    "plot_samples",
+    "StaticFigure", "plot_accuracy_map", "plot_curves", "plot_direction", "plot_directions", "plot_history",
+    "plot_images", "plot_over_indices", "plot_samples",
 ]  # fmt: skip

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import plotly.graph_objects as go
 
-if TYPE_CHECKING:
-    pass
 from companion.parts import (
     Array,
     ArrayLike,
@@ -86,9 +85,8 @@ def plot_directions(
     *,
     layout: Literal["row", "slider", "dropdown"] = "slider",
     columns: int = 4,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw several directions: one at a time, chosen by a slider or a dropdown, or all of them as small multiples.
 
     Parameters
@@ -98,26 +96,23 @@ def plot_directions(
     title
         Above the figure.
     layout
-        ``"slider"``, ``"dropdown"`` or ``"row"``. With matplotlib it is always a row.
+        ``"slider"``, ``"dropdown"`` or ``"row"``.
     columns
         A row is broken after this many directions.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     TypeError
         If ``directions`` is not a dict.
     ValueError
-        If it is empty, the shapes differ, or a direction, the layout or the backend is not one.
+        If it is empty, the shapes differ, or a direction or the layout is not one.
     """
-    check_backend(backend)
     checks.choice("layout", layout, ("row", "slider", "dropdown"))
     columns = checks.positive_int("columns", columns)
     images = {
@@ -128,8 +123,8 @@ def plot_directions(
         raise ValueError(f"got directions of different shapes, {sorted(shapes)}; expected one shape")
     if alt is None:
         alt = f"{title or 'Directions'}: pixels and Fourier energy of {', '.join(images)}."
-    if backend == "plotly" and layout != "row":
+    if layout != "row":
         titles = [f"{title}: {label}" if title else label for label in images]
         return direction_panels(images, titles, layout, alt)
     items = [(label, {"": image}) for label, image in images.items()]
-    return grid_plotly(items, title, min(columns, len(images)), backend, alt)
+    return grid_plotly(items, title, min(columns, len(images)), alt)

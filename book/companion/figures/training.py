@@ -16,14 +16,11 @@ from companion.style import SEQUENTIAL
 if TYPE_CHECKING:
     from nadtools.training import TrainResult
 from companion.parts import (
-    COLOURS,
     Array,
     ArrayLike,
     Backend,
     Figure,
-    StaticFigure,
     as_array,
-    as_direction,
     as_images,
     as_mapping,
     as_vector,
@@ -40,7 +37,7 @@ from companion.parts import (
 )
 from nadtools import checks
 
-__all__ = ["plot_accuracy_map", "plot_history", "plot_projections", "plot_samples"]
+__all__ = ["plot_accuracy_map", "plot_history", "plot_samples"]
 
 
 def plot_accuracy_map(
@@ -50,9 +47,8 @@ def plot_accuracy_map(
     extra: Mapping[str, Sequence[Any]] | None = None,
     *,
     quantity: str = "test accuracy",
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw accuracy over two-dimensional Fourier frequencies, from 50 % to 100 %.
 
     Parameters
@@ -68,21 +64,18 @@ def plot_accuracy_map(
         Name to values, one for each frequency, to show when the pointer is over a cell.
     quantity
         What kind of accuracy it is.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
 
     Returns
     -------
-    plotly.graph_objects.Figure or StaticFigure
+    plotly.graph_objects.Figure
 
     Raises
     ------
     ValueError
         If lengths differ, a frequency occurs twice or is not a pair of integers, or an accuracy is not in [0, 1].
     """
-    check_backend(backend)
     cells = as_array(list(frequencies), "frequencies")
     if cells.ndim != 2 or cells.shape[1:] != (2,) or not (cells == cells.round()).all():
         raise ValueError(f"got frequencies of shape {cells.shape}; expected a list of pairs of integers (i, j)")
@@ -124,8 +117,6 @@ def plot_accuracy_map(
             low, high = np.nanmin(given) if np.isfinite(given).any() else 0.0, np.nanmax([*given, 0.0])
             parts.append(f"{label + ' ' if label else ''}between {low:.0%} and {high:.0%}")
         alt = f"{title or quantity.capitalize()} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
-    if backend == "matplotlib":
-        return _accuracy_map_matplotlib(grids, rows, columns, title, alt)
 
     labels = list(grids)
     figure = go.Figure()
@@ -174,25 +165,6 @@ def _axis_cells(given: list[int]) -> tuple[Array, dict[int, int]]:
 
 def _step(cells: Array) -> float:
     return float(cells[1] - cells[0]) if len(cells) > 1 else 1.0
-
-
-def _accuracy_map_matplotlib(
-    grids: dict[str, Array], rows: Array, columns: Array, title: str | None, alt: str
-) -> StaticFigure:
-    figure = static_figure(title, alt, (2.7 * len(grids) + 1.2, 3.6))
-    figure.set_layout_engine("compressed")
-    panels = figure.subplots(1, len(grids), squeeze=False, sharey=True)[0]
-    half_i, half_j = _step(rows) / 2, _step(columns) / 2
-    extent = (columns[0] - half_j, columns[-1] + half_j, rows[-1] + half_i, rows[0] - half_i)
-    for axes, (label, grid) in zip(panels, grids.items(), strict=True):
-        image = axes.imshow(grid, cmap=SEQUENTIAL.lower(), vmin=0.5, vmax=1, extent=extent, interpolation="nearest")
-        axes.grid(False)
-        axes.set_title(label, fontsize=10)
-        axes.set_xlabel("frequency j")
-    panels[0].set_ylabel("frequency i")
-    bar = figure.colorbar(image, ax=list(panels), shrink=0.85, format=lambda value, _: f"{value:.0%}")
-    bar.set_label("accuracy")
-    return figure
 
 
 def plot_samples(
@@ -250,106 +222,6 @@ def plot_samples(
         square_cells(figure, 1, column, image, frequency=False)
     top = 56 if title else 28
     return finish(figure, title, alt, height=130 + top, margin={"l": 4, "r": 4, "t": top, "b": 4})
-
-
-def plot_projections(
-    x: ArrayLike,
-    y: ArrayLike,
-    v: ArrayLike,
-    other: ArrayLike,
-    title: str | None = None,
-    *,
-    names: tuple[str, str] = ("⟨x, v⟩", "⟨x, r⟩"),
-    bins: int = 60,
-    backend: Backend = "plotly",
-    alt: str | None = None,
-) -> Figure:
-    """Draw histograms by class of the samples' coordinates along v, and along another direction.
-
-    Parameters
-    ----------
-    x
-        Shape (n, 1, h, w).
-    y
-        Labels 0 and 1, shape (n,).
-    v, other
-        Directions of shape (h, w); both are scaled to unit norm.
-    title
-        Above the figure.
-    names
-        What to call the two coordinates.
-    bins
-        Number of bins, which both panels share.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure or StaticFigure
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, labels are not 0 and 1, or ``bins`` is less than 2.
-    """
-    check_backend(backend)
-    images, classes = as_images(x, y)
-    bins = checks.integer("bins", bins, 2, expected="at least 2")
-    coordinates = []
-    for name, given in (("v", v), ("other", other)):
-        direction = as_direction(given, name)
-        if direction.shape != images.shape[1:]:
-            raise ValueError(f"got {name} of shape {direction.shape}; expected {images.shape[1:]}, as the samples have")
-        coordinates.append(np.einsum("nhw,hw->n", images, direction / np.linalg.norm(direction)))
-    limit = 1.02 * max(float(np.abs(coordinate).max()) for coordinate in coordinates) or 1.0
-    edges = np.linspace(-limit, limit, bins + 1)
-    centres = (edges[1:] + edges[:-1]) / 2
-    counts = [[np.histogram(c[classes == label], edges)[0] for label in (0, 1)] for c in coordinates]
-    labels = ("y = −1", "y = +1")
-    if alt is None:
-        spreads = [float(c[classes == classes[0]].std()) for c in coordinates]
-        alt = f"{title or 'Coordinates of the samples'}, by class. Within a class the standard deviation of {names[0]} "
-        alt += f"is {spreads[0]:.2g}, that of {names[1]} is {spreads[1]:.2g}."
-    if backend == "matplotlib":
-        figure = static_figure(title, alt, (6.4, 4.0))
-        for axes, name, pair in zip(figure.subplots(2, 1, sharex=True), names, counts, strict=True):
-            for number, (label, count) in enumerate(zip(labels, pair, strict=True)):
-                axes.bar(centres, count, width=edges[1] - edges[0], color=COLOURS[number], alpha=0.6, label=label)
-            axes.set(xlabel=name, ylabel="samples")
-            axes.tick_params(labelbottom=True)
-        figure.axes[0].legend(frameon=False)
-        return figure
-    figure = make_subplots(2, 1, shared_xaxes="all", vertical_spacing=0.2)
-    for row, pair in enumerate(counts, start=1):
-        for number, (label, count) in enumerate(zip(labels, pair, strict=True)):
-            figure.add_trace(
-                go.Bar(
-                    x=centres,
-                    y=count,
-                    name=label,
-                    legendgroup=label,
-                    showlegend=row == 1,
-                    marker={"color": COLOURS[number], "line": {"width": 0}},
-                    opacity=0.6,
-                    hovertemplate=f"{label}<br>near %{{x:.2f}}: %{{y}} samples<extra></extra>",
-                ),
-                row,
-                1,
-            )
-        figure.update_xaxes(title=names[row - 1], showticklabels=True, row=row, col=1)
-    figure.update_yaxes(title="samples", nticks=5)
-    top = 76 if title else 40
-    return finish(
-        figure,
-        title,
-        alt,
-        height=380 + top,
-        margin={"l": 52, "r": 12, "t": top, "b": 52},
-        barmode="overlay",
-        bargap=0,
-    )
 
 
 def plot_history(

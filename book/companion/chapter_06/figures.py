@@ -1,0 +1,196 @@
+"""Poisoned images, and accuracies over the index and the size of the carrier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from companion.figures.images import as_pixels, frame, png
+from companion.parts import (
+    Array,
+    ArrayLike,
+    as_array,
+    as_mapping,
+    colour_bar,
+    dropdown_layout,
+    finish,
+    slider_layout,
+    wrap,
+)
+from companion.style import SEQUENTIAL
+
+__all__ = ["plot_index_map", "plot_poisoning"]
+
+
+def plot_poisoning(
+    before: ArrayLike,
+    after: ArrayLike,
+    names: Sequence[str],
+    indices: Sequence[int],
+    epsilons: Sequence[float],
+    title: str | None = None,
+    *,
+    first: tuple[int, int] = (0, 0),
+    alt: str | None = None,
+) -> go.Figure:
+    """Draw images before and after poisoning, and the difference, magnified.
+
+    A dropdown chooses the image, one slider the NAD's index, another ε. They change different properties (the picture,
+    and the part of it that shows along either axis), so they can be moved in any order.
+
+    Parameters
+    ----------
+    before
+        Shape (images, channels, h, w), in [0, 1].
+    after
+        Shape (images, indices, epsilons, channels, h, w). Pixels outside [0, 1] are drawn as 0 or 1.
+    names
+        Of the images.
+    indices, epsilons
+    title
+    first
+        Where the sliders stand at first: positions in ``indices`` and ``epsilons``.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit each other or the labels.
+    """
+    originals, poisoned = as_array(before, "before"), as_array(after, "after")
+    expected = (len(names), len(indices), len(epsilons), *originals.shape[1:])
+    if originals.ndim != 4 or len(originals) != len(names) or poisoned.shape != expected or 0 in expected:
+        raise ValueError(
+            f"got before {originals.shape} and after {poisoned.shape} for {len(names)} images, {len(indices)} indices "
+            f"and {len(epsilons)} values of epsilon; expected (images, channels, h, w) and "
+            "(images, indices, epsilons, channels, h, w)"
+        )
+    height, width = originals.shape[2:]
+    sources = []
+    for original, variants in zip(originals, poisoned, strict=True):
+        change = variants - original
+        # Each difference fills its own range: a carrier of norm 0.05 changes a pixel by a thousandth.
+        largest = np.abs(change).max((2, 3, 4), keepdims=True)
+        magnified = 0.5 + change / (2 * np.where(largest > 0, largest, 1))
+        sources.append([png(as_pixels(original, "before")), png(_sheet(variants)), png(_sheet(magnified))])
+    titles = ("before", "after", "difference<br>(magnified)")
+    figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.03)
+    for column, source in enumerate(sources[0], 1):
+        figure.add_trace(go.Image(source=source, hoverinfo="skip"), 1, column)
+        frame(figure, column, height, width, *(first if column > 1 else (0, 0)))
+    buttons = [
+        {"label": name, "method": "restyle", "args": [{"source": pictures}, [0, 1, 2]]}
+        for name, pictures in zip(names, sources, strict=True)
+    ]
+    across = [
+        {"label": str(index), "method": "relayout", "args": [_window("x", k, width)]} for k, index in enumerate(indices)
+    ]
+    down = [
+        {"label": f"{epsilon:g}", "method": "relayout", "args": [_window("y", k, height)]}
+        for k, epsilon in enumerate(epsilons)
+    ]
+    sliders = [slider_layout(across, "index of the NAD: ", -0.02), slider_layout(down, "ε = ", -0.42)]
+    for slider, active in zip(sliders, first, strict=True):
+        slider["active"] = active
+    top, bottom = 96 + 20 * (wrap(title).count("<br>") + 1 if title else 0), 200
+    figure.update_layout(sliders=sliders, updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 42}}])
+    if alt is None:
+        alt = (
+            f"{title or 'Poisoning'}: an image before and after, and the magnified difference. Controls choose the "
+            f"image ({', '.join(names)}), the index of the NAD ({', '.join(map(str, indices))}) and ε."
+        )
+    margin = {"l": 8, "r": 8, "t": top, "b": bottom}
+    return finish(figure, title, alt, height=210 + top + bottom, margin=margin)
+
+
+def plot_index_map(
+    values: Mapping[str, ArrayLike],
+    indices: Sequence[int],
+    epsilons: Sequence[float],
+    title: str | None = None,
+    *,
+    limits: tuple[float, float] = (0.0, 1.0),
+    alt: str | None = None,
+) -> go.Figure:
+    """Draw maps of shares over the index of the NAD and over ε, with the numbers in the cells.
+
+    Parameters
+    ----------
+    values
+        From the name of a map to its values, shape (epsilons, indices), in [0, 1]; NaN leaves a cell blank. A dropdown
+        chooses the map where there are several.
+    indices, epsilons
+    title
+    limits
+        Of the colour scale.
+    alt
+        Text for readers who cannot see the figure.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a map has another shape.
+    """
+    maps = {name: as_array(given, name) for name, given in as_mapping(values, "values").items()}
+    for name, grid in maps.items():
+        if grid.shape != (len(epsilons), len(indices)) or not grid.size:
+            raise ValueError(
+                f"got {name!r} of shape {grid.shape}; expected ({len(epsilons)}, {len(indices)}): (epsilons, indices)"
+            )
+    figure = go.Figure()
+    for number, (name, grid) in enumerate(maps.items()):
+        figure.add_heatmap(
+            x=[str(index) for index in indices],
+            y=[f"{epsilon:g}" for epsilon in epsilons],
+            z=np.round(grid, 4),
+            zmin=limits[0],
+            zmax=limits[1],
+            colorscale=SEQUENTIAL,
+            visible=number == 0,
+            texttemplate="%{z:.0%}",
+            hovertemplate=f"{name}<br>index %{{x}}, ε = %{{y}}<br>%{{z:.1%}}<extra></extra>",
+            colorbar=colour_bar((0.0, 1.0), 200, y=-0.28, tickformat=".0%"),
+        )
+    figure.update_xaxes(title="index of the NAD", type="category", showgrid=False)
+    figure.update_yaxes(title="ε", type="category", showgrid=False)
+    top, bottom = 34 + 20 * (wrap(title).count("<br>") + 1 if title else 0), 110
+    if len(maps) > 1:
+        buttons = [
+            {"label": name, "method": "restyle", "args": [{"visible": [name == other for other in maps]}]}
+            for name in maps
+        ]
+        figure.update_layout(updatemenus=[dropdown_layout(buttons)])
+        top += 40
+    if alt is None:
+        alt = f"{title or 'Maps'} over the index of the NAD and ε: " + "; ".join(
+            f"{name} from {np.nanmin(grid):.0%} to {np.nanmax(grid):.0%}" for name, grid in maps.items()
+        )
+        alt += "."
+    margin = {"l": 60, "r": 12, "t": top, "b": bottom}
+    return finish(figure, title, alt, height=240 + top + bottom, margin=margin)
+
+
+def _sheet(variants: Array) -> Array:
+    """Variants (indices, epsilons, channels, h, w) side by side, as one picture (epsilons h, indices w, 3)."""
+    return np.concatenate(
+        [np.concatenate([as_pixels(one, "after") for one in column], axis=0) for column in variants], axis=1
+    )
+
+
+def _window(axis: Literal["x", "y"], position: int, size: int) -> dict[str, list[float]]:
+    """The part of the two sheets that shows, along one axis."""
+    edges = [position * size - 0.5, (position + 1) * size - 0.5]
+    return {f"{axis}axis{number}.range": edges[:: 1 if axis == "x" else -1] for number in (2, 3)}

@@ -1,0 +1,234 @@
+r"""Trainings on binary images beside a direction, :math:`\oplus\, D(v)`, over NADs.
+
+B3 asks of each network the accuracy with both parts and with either alone, and its margin along v: figure 3 of *A
+neural anisotropic view of underspecification*.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from companion.digits import load_images
+from companion.photographs import DATA, SMALL_DATA
+from companion.stored import Experiment, Scale, Session
+from companion.tables import Row, claims_table, timed
+from companion.two_features import (
+    DEEP,
+    Plan,
+    config,
+    directions_of,
+    fit,
+    joined,
+    load_seeds,
+    loss_claim,
+    means_over_seeds,
+    median_margin,
+    numbers,
+    points,
+    reflected,
+    run_trainings,
+    setting,
+    share,
+    stored_scale,
+)
+from nadtools.distributions import Labelled, LinearlySeparable, concatenate
+from nadtools.images import binary
+from nadtools.sweeps import unit_seeds
+from nadtools.training import evaluate
+
+__all__ = ["EXPERIMENTS", "concatenation_claims", "load_transition"]
+
+
+def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
+    deep, common = architecture in DEEP, setting(scale, architecture)
+    images, epochs = dict(DATA[data]), 60 if architecture == "mlp" else 40
+    indices = [0, 5, 10, 20, 50, 100, 200, 300, 500, 700, 1000]
+    if scale == "smoke":
+        images |= {"per_class": 8, "test_per_class": 8}
+        indices, epochs = [0, 1000], 1
+    elif scale == "laptop":
+        indices = [0, 50, 200, 1000] if deep else [0, 10, 30, 60, 100, 200, 400, 1000]
+        if deep:
+            epochs = 15
+    if architecture == "mlp":
+        common["build_options"] = {"hidden": [200, 50]}
+    return common | {
+        "images": images,
+        "indices": indices,
+        "epsilon": 1.0,
+        "sigma": 1.0 if architecture == "lenet" else 3.0,
+        "config": config(epochs=epochs, max_lr=0.15, weight_decay=1e-5),
+        # What each part is worth alone: D(v) by itself only where trainings are cheap.
+        "alone": not deep and data in SMALL_DATA,
+    }
+
+
+def _train_transition(plan: Plan, unit: Mapping[str, Any]) -> Row:
+    """One network on images ⊕ D(v), or on one of them alone, and all that is asked of it."""
+    row: Row = dict.fromkeys(
+        ("test_accuracy_images", "test_accuracy_direction", "follows_images", "margin", "margin_found")
+    )
+    parameters, seed = plan.parameters, unit["seed"]
+    with timed(row, plan.device):
+        train_images, test_images = _read_images(tuple(parameters["images"].items()))
+        v = plan.directions[unit["index"]]
+        part = LinearlySeparable(v, parameters["epsilon"], parameters["sigma"])
+        problem, test_problem = concatenate(train_images, part), concatenate(test_images, part)
+        seeds = unit_seeds(seed)
+        x_train, y_train = problem.sample(len(train_images.y), seeds.train_data, device=plan.device)
+        x, y = test_problem.sample(len(test_images.y), seeds.test_data, device=plan.device)
+        views = {"images": problem.only(0), "direction": problem.only(1)}
+        if unit["part"] != "both":
+            x_train, x = views[unit["part"]](x_train), views[unit["part"]](x)
+        network, measured = fit(plan, (x_train, y_train), (x, y), seed)
+        row |= measured
+        if network is None or unit["part"] != "both":
+            return row
+        direction = problem.direction(1).to(plan.device)
+        points = (x[: parameters["num_points"]], y[: parameters["num_points"]])
+        margin, found = median_margin(plan, network, points, direction)
+        row |= {f"test_accuracy_{name}": evaluate(network, (view(x), y)).accuracy for name, view in views.items()}
+        row |= {
+            "follows_images": evaluate(network, (reflected(x, direction), y)).accuracy,
+            "margin": margin,
+            "margin_found": found,
+        }
+    return row
+
+
+@functools.lru_cache(maxsize=1)
+def _read_images(arguments: tuple[tuple[str, Any], ...]) -> tuple[Labelled, Labelled]:
+    """Normalised images with binary labels, to train and to test on: y = 1 for the second half of the classes."""
+    images = load_images(**dict(arguments), progress=False)
+    positive = range(images.num_classes // 2, images.num_classes)
+    train_images, test_images = (
+        Labelled(images.normalise(x), binary(y, positive))
+        for x, y in ((images.x_train, images.y_train), (images.x_test, images.y_test))
+    )
+    return train_images, test_images
+
+
+def _transition(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
+    directions, eigenvalues = directions_of(parameters)
+    indices = parameters["indices"]
+    units: list[Row] = [{"part": "both", "index": index} for index in indices]
+    units.append({"part": "images", "index": indices[0]})
+    if parameters["alone"]:
+        units += [{"part": "direction", "index": index} for index in indices]
+    try:
+        table = run_trainings(_train_transition, units, directions, parameters, session)
+    finally:
+        _read_images.cache_clear()  # large
+    parts = np.array(table["part"].tolist())
+    table["eigenvalue"] = [eigenvalues[index] for index in table["index"]]
+    return {"part": parts} | numbers(table.drop(columns="part"))
+
+
+def load_transition(architecture: str, *, results_dir: str | os.PathLike[str] | None = None) -> pd.DataFrame:
+    """Load the stored trainings on images ⊕ D(v) with the best data there are, of all seeds that are stored.
+
+    The order is that of ``companion.photographs.DATA``; with the same data the scale ``"paper"`` comes before
+    ``"laptop"``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each training: ``part`` (``"both"``, or what alone was trained on: ``"images"`` or ``"direction"``),
+        ``index``, ``seed``, ``eigenvalue``, ``max_lr``, accuracies and losses on what was trained on, and where that is
+        both:
+        ``test_accuracy_images`` (D(v) switched off), ``test_accuracy_direction`` (images switched off),
+        ``follows_images`` (the share of answers with the image where it contradicts D(v)), ``margin`` (median distance
+        to the boundary along v, infinite where most points have none) and ``margin_found``. The record of the first
+        seed's run is in ``attrs``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If none is stored; the message holds the command that makes them.
+    ValueError
+        If the architecture is not known, or a file is damaged.
+    """
+    found = None
+    for data in DATA:
+        selectors = {"architecture": architecture, "data": data}
+        if stored_scale("B3", selectors, results_dir) is not None:
+            found = selectors
+            break
+    selectors = found or {"architecture": architecture, "data": "cifar10-subset"}
+    stored, record = load_seeds("B3", selectors, results_dir)
+    table, _ = joined([pd.DataFrame(dict(one)) for one in stored])
+    table.attrs |= record
+    return table
+
+
+def concatenation_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
+    """Hold the paper's statements about figure 3 against trainings on images ⊕ D(v).
+
+    For an isotropic network, in numbers: with D(v) alone at least 90 % at every index, and with the images alone at
+    most 60 %.
+
+    For others: at the first index at least 90 % with D(v) alone and at most 60 % with the images alone; at the last
+    index at most 55 % with D(v) alone, and with the images alone at most 5 points less than a network that was trained
+    on the images alone.
+
+    For all of them: the training loss is at most 0.01 in every run on both parts.
+
+    Parameters
+    ----------
+    table
+        As :func:`load_transition` gives it. Seeds are averaged, but for the training loss.
+    isotropic
+        Whether the architecture prefers no direction.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each claim, with the columns claim, measured and verdict.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two indices, or no training on images alone.
+    """
+    trained = table[table["part"] == "both"]
+    names = ["test_accuracy_images", "test_accuracy_direction"]
+    means = means_over_seeds(trained, ["index"], names)
+    reference = float(table[table["part"] == "images"]["test_accuracy"].mean())
+    if len(means) < 2 or not np.isfinite(reference):
+        raise ValueError(f"got {len(means)} indices and a reference of {reference}; expected a result of B3")
+    images, direction = (means[name].to_numpy() for name in names)
+    if isotropic:
+        claims = [
+            ("D(v) alone: at least 90 % at every index", share(direction.min()), direction.min() >= 0.9),
+            ("images alone: at most 60 % at every index", share(images.max()), images.max() <= 0.6),
+        ]
+    else:
+        lost = reference - float(images[-1])
+        claims = [
+            ("first index: at least 90 % with D(v) alone", share(direction[0]), direction[0] >= 0.9),
+            ("first index: at most 60 % with the images alone", share(images[0]), images[0] <= 0.6),
+            ("last index: at most 55 % with D(v) alone", share(direction[-1]), direction[-1] <= 0.55),
+            (
+                "last index: the images alone lose at most 5 points on a training without D(v)",
+                points(lost),
+                lost <= 0.05,
+            ),
+        ]
+    return claims_table([*claims, loss_claim(trained)])
+
+
+EXPERIMENTS = (
+    Experiment(
+        "B3",
+        "test accuracy on binary images with a channel of D(v), and on each part, over NADs",
+        {"architecture": ("mlp", "lenet", "vgg11", "resnet18"), "data": tuple(DATA)},
+        _transition_parameters,
+        _transition,
+    ),
+)

@@ -1,0 +1,69 @@
+"""An image and what becomes of it, side by side: what the explorers of chapters 6 and 7 share."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import ipywidgets
+from torch import Tensor
+
+from companion.explorer.base import LABELS, hidden_image
+from companion.parts import StaticFigure, static_figure
+from nadtools.images import Images
+from nadtools.nads import NADs
+
+__all__ = ["ImageExplorer", "check_images_and_nads"]
+
+
+class ImageExplorer:
+    """Controls, one of which chooses a test image, and a row of pictures."""
+
+    def __init__(self, images: Images, nads: NADs, controls: tuple[ipywidgets.Widget, ...]) -> None:
+        self._images, self._nads = images, nads
+        self.number = ipywidgets.BoundedIntText(
+            value=0, min=0, max=len(images.y_test) - 1, description="test image", **LABELS
+        )
+        self.picture, self.status = hidden_image(), ipywidgets.HTML()
+        self.ui = ipywidgets.HBox(
+            [ipywidgets.VBox([self.number, *controls, self.status]), self.picture],
+            layout=ipywidgets.Layout(flex_flow="row wrap"),
+        )
+        for control in (self.number, *controls):
+            control.observe(self._changed, "value")
+        self._changed()
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.ui._repr_mimebundle_(**options)
+
+    def _changed(self, _: Any = None) -> None:
+        raise NotImplementedError
+
+    def _chosen(self) -> tuple[Tensor, Tensor]:
+        number = slice(self.number.value, self.number.value + 1)
+        return self._images.x_test[number], self._images.y_test[number]
+
+    def _show(self, panels: dict[str, Tensor], message: str) -> None:
+        self.status.value = html.escape(message)
+        self.picture.value = _row(panels).to_png(dpi=90)
+        self.picture.layout.display = None
+
+
+def check_images_and_nads(images: Any, nads: Any) -> None:
+    """Refuse what is of another kind."""
+    if not isinstance(images, Images) or not isinstance(nads, NADs):
+        raise TypeError(f"got {type(images).__name__} and {type(nads).__name__}; expected Images and NADs")
+
+
+def _row(panels: dict[str, Tensor]) -> StaticFigure:
+    """Images side by side; one with values outside [0, 1] is stretched around grey."""
+    figure = static_figure(None, ", ".join(panels), (2.1 * len(panels), 2.4))
+    grid = figure.subplots(1, len(panels), squeeze=False)
+    for axes, (title, image) in zip(grid[0], panels.items(), strict=True):
+        pixels = image.detach().cpu().double().movedim(0, 2)
+        if float(pixels.min()) < 0 or float(pixels.max()) > 1:
+            pixels = 0.5 + (pixels - pixels.mean()) / (6 * pixels.std()).clamp(min=1e-12)
+        axes.imshow(pixels.expand(-1, -1, 3).clamp(0, 1).numpy(), interpolation="nearest")
+        axes.set_title(title, fontsize=10)
+        axes.set_axis_off()
+    return figure
