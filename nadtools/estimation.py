@@ -388,7 +388,6 @@ def _description(plan: _Plan, network: nn.Module) -> dict[str, Any]:
 
 
 def _describe_point(point: EvaluationPoint) -> str:
-    """A word for people."""
     if isinstance(point, Tensor):
         return "tensor"
     return point if isinstance(point, str) else getattr(point, "__qualname__", type(point).__name__)

@@ -314,7 +314,8 @@ def train(
 def forward_pass(network: Callable[[Tensor], Tensor], inputs: Tensor, config: TrainConfig) -> Tensor:
     """Outputs to train on, in the precision of the configuration; the loss is computed in single precision."""
     mixed = config.precision == "bfloat16"
-    with torch.autocast(inputs.device.type, torch.bfloat16, enabled=mixed):
+    # Without the cache: inside another autocast it would outlive the step, and with it the weights of the first one.
+    with torch.autocast(inputs.device.type, torch.bfloat16, enabled=mixed, cache_enabled=False):
         outputs = network(inputs)
     return outputs.float() if mixed else outputs
 

@@ -127,7 +127,7 @@ def test_the_loss_of_every_step_is_that_of_the_batch_before_the_step():
     config = nt.TrainConfig(epochs=2, max_lr=0.1, batch_size=4, clip_norm=None)
     network, reference = logreg(), logreg()
     result = nt.train(network, (x, y), (x, y), config, progress=False)
-    order = nt.device.generator(torch.device("cpu"), 0, 0)
+    order = nt.device.generator(torch.device("cpu"), nt.device.stream(0, "training"), 0)
     losses = []
     for epoch in range(2):
         for number, batch in enumerate(torch.randperm(10, generator=order).split(4)):
