@@ -188,7 +188,7 @@ def test_clean_removes_what_was_built_and_nothing_else(tmp_path: Path) -> None:
     sources = ["Makefile", "pyproject.toml", "requirements.txt"]
     sources += ["nadtools/a.py", "tests/b.py", "book/results/c.npz", ".venv/bin/python"]
     built = ["_build/html/index.html", "build/a", "dist/a.whl", "small.egg-info/PKG-INFO", ".mypy_cache/a"]
-    built += [f"{folder}/__pycache__/a.pyc" for folder in ("nadtools", "nadtools/claims", "tests", "book")]
+    built += [f"{folder}/__pycache__/a.pyc" for folder in ("nadtools", "nadtools/theory", "tests", "book")]
     for name in sources[3:] + built:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
