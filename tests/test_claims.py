@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import re
-import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
@@ -45,11 +44,6 @@ def test_every_figure_lemma_theorem_and_equation_has_a_claim():
     }.items():
         places = " | ".join(claim.place for claim in CLAIMS if claim.paper == paper)
         assert [thing for thing in things if not re.search(thing, places)] == []
-
-
-def test_the_file_ships_with_the_package():
-    project = tomllib.loads((BOOK.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    assert claims.CLAIMS_FILE.name in project["tool"]["setuptools"]["package-data"]["companion.claims"]
 
 
 def test_every_function_is_used():

@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from companion import atlas, experiments
+from companion import atlas, experiments, stored
 
 import nadtools as nt
 from nadtools import storage
@@ -252,10 +253,10 @@ def test_a_killed_run_holds_nothing(tmp_path):
     path = tmp_path / "toy.npz"
     with subprocess.Popen([sys.executable, "-c", HOLDS, str(path)], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        with pytest.raises(BlockingIOError, match="at work"), experiments.runner._working_folder(path, {}):
+        with pytest.raises(BlockingIOError, match="at work"), stored._working_folder(path, {}):
             pytest.fail("two at once")
         process.kill()
-    with experiments.runner._working_folder(path, {}) as folder:
+    with stored._working_folder(path, {}) as folder:
         assert (folder / "state").exists(), "what the killed run left is taken up"
 
 
@@ -324,11 +325,8 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(toy, monkeyp
 
 def test_the_folder_of_results(monkeypatch, tmp_path):
     monkeypatch.delenv("NADTOOLS_RESULTS", raising=False)
-    monkeypatch.setattr(experiments.runner, "_CHECKOUT", tmp_path)
-    assert str(experiments.results_folder()) == "results", "installed without a checkout"
-    (tmp_path / "book").mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    assert experiments.results_folder() == tmp_path / "book" / "results"
+    book = Path(stored.__file__).resolve().parents[1]
+    assert experiments.results_folder() == book / "results", "beside the companion, whatever the working folder is"
     monkeypatch.setenv("NADTOOLS_RESULTS", str(tmp_path / "elsewhere"))
     assert experiments.results_folder() == tmp_path / "elsewhere"
     assert experiments.results_folder(tmp_path / "given") == tmp_path / "given"
