@@ -34,6 +34,7 @@ __all__ = [
 Architecture = str | Callable[[], nn.Module]
 
 _PROBE_SCALES = (0.1, 1.0, 30.0)  # a clipped activation differs from an unclipped one at large inputs only
+_NOTHING = object()
 _TOLERANCE = 1e-5  # relative, in float64: far above the rounding of other machines, threads and batch sizes
 
 
@@ -190,16 +191,19 @@ def differences(stored: Any, asked: Any, where: str = "") -> list[str]:
         return [
             found
             for key in sorted({*stored, *asked})
-            for found in differences(stored.get(key), asked.get(key), f"{where}.{key}" if where else key)
+            for found in differences(stored.get(key, _NOTHING), asked.get(key, _NOTHING), f"{where}.{key}".lstrip("."))
         ]
     if _is_row(stored) and _is_row(asked) and len(stored) == len(asked):
         scale = max(map(abs, (*stored, *asked)), default=0.0)
         return [where] if any(abs(a - b) > _TOLERANCE * scale for a, b in zip(stored, asked, strict=True)) else []
     if isinstance(stored, list) and isinstance(asked, list) and len(stored) == len(asked):
-        return [where] if any(differences(a, b, where) for a, b in zip(stored, asked, strict=True)) else []
-    if stored == asked:
+        alike = not any(differences(a, b) for a, b in zip(stored, asked, strict=True))
+    else:
+        alike = stored is asked or stored == asked
+    if alike:
         return []
-    shown = [text if len(text := repr(value)) <= 40 else "another" for value in (stored, asked)]
+    texts = ("nothing" if value is _NOTHING else repr(value) for value in (stored, asked))
+    shown = [text if len(text) <= 40 else "another" for text in texts]
     return [where if shown == ["another"] * 2 else f"{where}: {shown[0]} there, {shown[1]} here"]
 
 

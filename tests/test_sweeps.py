@@ -246,7 +246,7 @@ def test_a_journal_grows_with_directions_and_seeds(tmp_path):
         ({"config": nt.TrainConfig(epochs=4)}, "config"),
         ({"loss_level": None}, "loss_level"),
         ({"views": {"same": lambda x: x}}, "views"),
-        ({"config": nt.TrainConfig(epochs=3, batch_size=32, precision="bfloat16")}, "config.precision: None there"),
+        ({"config": nt.TrainConfig(epochs=3, batch_size=32, precision="bfloat16")}, "config.precision: nothing there"),
     ],
 )
 def test_a_journal_of_another_sweep_is_refused(tmp_path, changed, named):

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(options)
     except KeyboardInterrupt as interruption:
-        command = shlex.join(["python", "-m", "nadtools", *given])
+        command = shlex.join(["python", "-m", "companion", *given])
         print(f"\nInterrupted. The same command goes on from here: {command}", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(interruption, _Terminated) else signal.SIGINT)
     finally:
