@@ -361,7 +361,6 @@ def test_kill_minus_nine_and_again(tmp_path):
         import sys, time
         import nadtools as nt
         from nadtools import estimation
-from nadtools.theory import deep_linear
         estimation._SECONDS_BETWEEN_CHECKPOINTS = 0.0
         jacobian = estimation._jacobian
         def slowly(plan, index):

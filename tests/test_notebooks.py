@@ -77,7 +77,7 @@ def test_every_exercise_is_asked_solved_and_checked_in_its_order(number: str) ->
     asked = re.findall(r"^```{exercise} (.*?): .*\n:label: exercise-(.*)$", text, re.MULTILINE)
     assert asked == [(exercise, exercise) for exercise in expected]
     assert re.findall(r"^```{solution-start} exercise-(.*)$", text, re.MULTILINE) == expected
-    assert re.findall(r'^nt\.check\("(.*?)", ', code, re.MULTILINE) == expected
+    assert re.findall(r'^check\("(.*?)", ', code, re.MULTILINE) == expected
 
 
 def test_chapter_names_the_plain_kernel(chapter: Path) -> None:
