@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import hashlib
 import inspect
 import json
@@ -104,7 +105,7 @@ def network_source(
         unknown = [option for option in build_options if option not in known]
         if unknown:
             raise TypeError(f"got {unknown[0]}={build_options[unknown[0]]!r}, which {caller} and nadtools.build lack")
-        build = _Partial(architectures.build, {"name": architecture, **fixed, **build_options})
+        build = functools.partial(architectures.build, architecture, **fixed, **build_options)
         return NetworkSource(architecture, build, True, dict(build_options))
     if not callable(architecture) or isinstance(architecture, nn.Module):
         raise TypeError(
@@ -117,17 +118,6 @@ def network_source(
             f"of {caller} is called so)"
         )
     return NetworkSource(getattr(architecture, "__name__", type(architecture).__name__), architecture, False, {})
-
-
-@dataclasses.dataclass(frozen=True)
-class _Partial:
-    """``functools.partial`` of keywords."""
-
-    function: Callable[..., nn.Module]
-    options: dict[str, Any]
-
-    def __call__(self, seed: int) -> nn.Module:
-        return self.function(**self.options, seed=seed)
 
 
 def fingerprint(source: NetworkSource, network: nn.Module, image_shape: tuple[int, int, int]) -> dict[str, Any]:
