@@ -65,6 +65,23 @@ def finish_page(
         context["body"] = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
 
 
+def name_toggles(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Give the sidebar's toggles a name: the theme's are an arrow alone."""
+    generate = context.get("generate_toctree_html")
+    if generate is None:
+        return
+
+    def named(*arguments: Any, **options: Any) -> Any:
+        tree = generate(*arguments, **options)
+        for toggle in tree.find_all("summary") if hasattr(tree, "find_all") else ():
+            toggle["aria-label"] = "Pages below this one"
+        return tree
+
+    context["generate_toctree_html"] = named
+
+
 def leave_thebe_out(app: Sphinx, config: Config) -> None:
     """Jupyter Book always loads Thebe, whose live cells need two hosts elsewhere; this book does not offer them."""
     for event in ("env-before-read-docs", "doctree-resolved"):
@@ -106,5 +123,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", state_the_version)
     app.connect("missing-reference", resolve_public_name)
     app.connect("html-page-context", finish_page)
+    app.connect("html-page-context", name_toggles, priority=900)  # after the theme has made its tree
     app.connect("build-finished", copy_assets)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
