@@ -72,7 +72,14 @@ def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[s
 def _train_transition(plan: Plan, unit: Mapping[str, Any]) -> Row:
     """One network on images ⊕ D(v), or on one of them alone, and all that is asked of it."""
     row: Row = dict.fromkeys(
-        ("test_accuracy_images", "test_accuracy_direction", "follows_images", "margin", "margin_found")
+        (
+            "test_accuracy_images",
+            "test_accuracy_direction",
+            "test_accuracy_without_feature",
+            "follows_images",
+            "margin",
+            "margin_found",
+        )
     )
     parameters, seed = plan.parameters, unit["seed"]
     with timed(row, plan.device):
@@ -95,6 +102,8 @@ def _train_transition(plan: Plan, unit: Mapping[str, Any]) -> Row:
         margin, found = median_margin(plan, network, points, direction)
         row |= {f"test_accuracy_{name}": evaluate(network, (view(x), y)).accuracy for name, view in views.items()}
         row |= {
+            # The images beside the noise of D(v) alone: the mean of a sample and its reflection.
+            "test_accuracy_without_feature": evaluate(network, ((x + reflected(x, direction)) / 2, y)).accuracy,
             "follows_images": evaluate(network, (reflected(x, direction), y)).accuracy,
             "margin": margin,
             "margin_found": found,
@@ -143,6 +152,7 @@ def load_transition(architecture: str, *, results_dir: str | os.PathLike[str] | 
         ``index``, ``seed``, ``eigenvalue``, ``max_lr``, accuracies and losses on what was trained on, and where that is
         both:
         ``test_accuracy_images`` (D(v) switched off), ``test_accuracy_direction`` (images switched off),
+        ``test_accuracy_without_feature`` (the noise of D(v) stays, its part along v is zero),
         ``follows_images`` (the share of answers with the image where it contradicts D(v)), ``margin`` (median distance
         to the boundary along v, infinite where most points have none) and ``margin_found``. The record of the first
         seed's run is in ``attrs``.
