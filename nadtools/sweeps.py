@@ -26,9 +26,9 @@ from nadtools.distributions import LinearlySeparable
 from nadtools.ensembles import can_train_together, train_together
 from nadtools.networks import Architecture, check_independent_images, fingerprint, network_source
 from nadtools.training import Data, TrainConfig, TrainResult, check_precision, evaluate, train
-from nadtools.units import Row, Task, name_units, read_journal, run_tasks, run_units
+from nadtools.units import Row, Task, name_units, run_tasks
 
-__all__ = ["Problem", "UnitSeeds", "read_journal", "run_units", "sweep", "unit_seeds"]
+__all__ = ["Problem", "UnitSeeds", "sweep", "unit_seeds"]
 
 View = Callable[[Tensor], Tensor]
 

@@ -21,7 +21,8 @@ from torch import nn
 
 import nadtools as nt
 from nadtools import sweeps
-from nadtools.sweeps import read_journal, unit_seeds
+from nadtools.sweeps import unit_seeds
+from nadtools.units import read_journal
 
 SHAPE = (8, 8)
 DIRECTIONS = {(i, 0): nt.fourier_atom(SHAPE, (i, 0)) for i in range(3)}
