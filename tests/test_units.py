@@ -220,7 +220,6 @@ def test_a_dask_worker_that_is_killed_is_replaced(tmp_path, client):
 
 def test_an_error_on_a_cluster_is_raised_when_those_beside_it_are_finished(tmp_path, client):
     journal = tmp_path / "j.sqlite"
-    units = [{"n": n, "pair": (n, "a")} for n in range(40)]  # a busy machine notices the error late
     with pytest.raises(LookupError, match="the first unit") as caught:
         run(failing, journal=journal)
     assert "in failing" in caught.value.__notes__[0] and 1 <= finished(journal) < 8
