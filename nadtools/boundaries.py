@@ -136,12 +136,6 @@ def cross_section(
     Returns
     -------
     CrossSection
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the directions are parallel or do not fit the points, the network does not fit, or another argument is not
-        as described.
     """
     extents = _check_extent(extent)
     resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2 grid lines")
@@ -224,11 +218,6 @@ def boundary_angle(
     Returns
     -------
     BoundaryAngle
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`cross_section`.
     """
     if radius is not None:
         radius = checks.positive_number("radius", radius)
@@ -304,11 +293,6 @@ def margins(
     Tensor
         Shape (n,), or () for a single point; float64, on the CPU. Infinite where there is no boundary within
         ``max_distance``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the direction does not fit the points, the network does not fit, or another argument is not as described.
     """
     max_distance = checks.positive_number("max_distance", max_distance)
     points, unit, single = _check_points(points, {"direction": direction}, dtype)

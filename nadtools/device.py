@@ -38,11 +38,6 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
     ----------
     device : str, torch.device or None
         For instance ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
-
-    Raises
-    ------
-    ValueError
-        If the name is not a device or the device does not exist on this machine.
     """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -47,13 +47,6 @@ def as_direction(v: Tensor, shape: tuple[int, ...] | None = None, name: str = "v
         The shape that ``v`` must have.
     name : str
         What errors call it.
-
-    Raises
-    ------
-    TypeError
-        If ``v`` is not a real tensor.
-    ValueError
-        If ``v`` is zero, not finite, or of another shape.
     """
     kinds = (*checks.FLOATING, *checks.INTEGERS)
     v = checks.tensor(name, v, kinds, "a torch.Tensor of real numbers (torch.as_tensor makes one)")
@@ -217,11 +210,6 @@ def fourier_energy(v: Tensor) -> Tensor:
     Tensor
         Shape (..., h, w), sums to one over the last two axes; frequency (0, 0) is at [h // 2, w // 2]. Float32 where v
         holds integers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If v is no real tensor of two dimensions or more, not finite, or zero.
     """
     v = checks.tensor("v", v, (*checks.FLOATING, *checks.INTEGERS), "a torch.Tensor of real numbers")
     if v.ndim < 2 or not v.numel():

@@ -38,11 +38,6 @@ class LinearlySeparable:
         Half the distance between the two classes, in pixel units. Positive.
     sigma : float
         Standard deviation of the noise in every direction orthogonal to v. Not negative.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If v is no direction (see :func:`nadtools.directions.as_direction`), epsilon <= 0 or sigma < 0.
     """
 
     v: Tensor
@@ -91,11 +86,6 @@ class LinearlySeparable:
             Shape (n, channels, h, w), float32.
         y : Tensor
             Shape (n,), int64 in {0, 1}; the sign in the formula is 2y - 1.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If n is not a positive int, or the labels do not fit.
         """
         n, seed, resolved = positive_int("n", n), stream(seed, "samples"), resolve_device(device)
         y = _draw_labels(n, seed, resolved, labels)
@@ -127,11 +117,6 @@ class Labelled:
         Shape (n, channels, h, w), float32.
     y : Tensor
         Shape (n,), int64, not negative; zeros and ones where a D(v) is to be concatenated. On the device of x.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If x and y are not as described.
     """
 
     x: Tensor = dataclasses.field(repr=False)
@@ -172,11 +157,6 @@ class Labelled:
             Shape (n, channels, h, w), float32, a copy.
         y : Tensor
             Shape (n,), int64.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If n is not a positive int, or larger than the set.
         """
         rows, resolved = self._choose(positive_int("n", n), stream(seed, "samples")), resolve_device(device)
         x = torch.empty((len(rows), *self.image_shape), device=resolved)
@@ -214,13 +194,7 @@ class SwitchOff:
     channels: tuple[int, ...]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return a copy of images of shape (n, num_channels, h, w) with the channels set to zero.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If x is no tensor or has other channels.
-        """
+        """Return a copy of images of shape (n, num_channels, h, w) with the channels set to zero."""
         x = checks.images("x", x, finite=False)
         if x.shape[1] != self.num_channels:
             raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, {self.num_channels}, height, width)")
@@ -240,12 +214,6 @@ class Concatenated:
     ----------
     parts : tuple of LinearlySeparable or Labelled
         In the order of their channels. The labels of sets of images determine those of all other parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no part, or the parts differ in height and width, in labels, in the number of images, or in the
-        device of these.
     """
 
     parts: tuple[Part, ...]
@@ -300,11 +268,6 @@ class Concatenated:
             Shape (n, channels, h, w), float32.
         y : Tensor
             Shape (n,), int64.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is not as described.
         """
         n, seed, resolved = positive_int("n", n), stream(seed, "samples"), resolve_device(device)
         images = _images_of(self.parts)
@@ -333,11 +296,6 @@ class Concatenated:
         -------
         SwitchOff
             ``D.only(0)(x)`` are the samples x with the channels of all parts but the first at zero.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a part does not exist, or none is named.
         """
         if not parts:
             raise ValueError("got no part that stays; expected at least one, for instance only(0)")
@@ -360,11 +318,6 @@ class Concatenated:
         -------
         Tensor
             Shape (channels, h, w), unit norm, on the device of v.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the part does not exist, or v is missing or does not fit it.
         """
         number = self._number(part, "part")
         chosen = self.parts[number]
@@ -393,11 +346,6 @@ def concatenate(*parts: Part | Concatenated) -> Concatenated:
     ----------
     *parts : LinearlySeparable, Labelled or Concatenated
         Any number of them. A concatenation counts as its parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        See :class:`Concatenated`.
 
     Examples
     --------

@@ -97,11 +97,6 @@ def train_together(
     list of TrainResult
         In the order of the networks, evaluated at the end only. Where a network's loss is no longer finite, all losses
         and accuracies of its result are NaN; the others are not affected.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If numbers, shapes, configurations or architectures do not fit, or the networks cannot be trained at once.
     """
     checks.flags(progress=progress)
     config = _check_alike(networks, train_data, test_data, configs)

@@ -88,11 +88,6 @@ class Images:
         -------
         Tensor
             A new one. A channel that is constant in the training images is only shifted.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If x is not floating point or has another number of channels.
         """
         x = checks.images("x", x)
         if x.shape[1] != len(self.mean):
@@ -164,8 +159,6 @@ def load_images(
     FileNotFoundError
         If there is no such file; :class:`~nadtools.image_sources.ImagesNotFoundError` where a named data set is
         neither at hand nor to be had.
-    ValueError, TypeError
-        If an argument is not usable, a file is damaged, or its images are not what is described above.
     """
     checks.flags(download=download, progress=progress)
     for name, path in (("source", source), ("data_dir", data_dir)):
@@ -213,11 +206,6 @@ def from_arrays(
         What the images are. What is done to them here is added to it.
     size, channels, per_class, test_per_class, seed
         As in :func:`load_images`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not as described.
     """
     _check_options(size, channels, per_class, test_per_class, seed)
     checks.instance("source", source, str, "a text")
@@ -269,11 +257,6 @@ def binary(y: Tensor, positive_classes: Iterable[int]) -> Tensor:
     -------
     Tensor
         Shape (n,), int64.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If y does not hold integers, or no class is named.
     """
     y = checks.labels("y", y)
     classes = checks.integers("positive_classes", positive_classes, expected="labels from 0, for instance range(5)")

@@ -69,12 +69,6 @@ def poison(
     -------
     Tensor
         Shape, dtype and device of x. Pixels may lie outside [0, 1].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the images are not floating point (``x.float() / 255`` converts uint8) or not finite, the labels lie outside
-        the classes, the NADs have another shape than the images, or there are too few of them for the classes.
     """
     checks.choice("replace", replace, get_args(Replace))
     x = checks.images("x", x, _DTYPES)
@@ -118,11 +112,6 @@ def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_class
     -------
     Tensor
         Shape (n,), int64; -1 where no coefficient is ±epsilon.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`poison`.
     """
     x = checks.images("x", x, _DTYPES)
     code = _code(x, nads, index, epsilon, positive_int("num_classes", num_classes))
@@ -158,12 +147,6 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     -------
     Tensor
         Shape, dtype and device of x.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the images are not floating point or not finite, the NADs have another shape or are not a complete
-        orthonormal basis, or the order is not a permutation.
     """
     x = checks.images("x", x, _DTYPES)
     vectors = _check_vectors(x, nads)

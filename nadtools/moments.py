@@ -167,11 +167,6 @@ def marchenko_pastur_band(dimension: int, num_samples: int, variance: float = 1.
     -------
     (float, float)
         variance * (1 ∓ sqrt(D / n))².
-
-    Raises
-    ------
-    ValueError
-        If the numbers are not positive or there are fewer samples than dimensions.
     """
     dimension, num_samples = (
         checks.positive_int(name, count) for name, count in (("dimension", dimension), ("num_samples", num_samples))
@@ -225,13 +220,7 @@ class GradientMoments:
         ]
 
     def add(self, index: int, jacobian: Tensor) -> None:
-        """Add the network with this index: ``J @ J.T`` for a J of shape (D, k).
-
-        Raises
-        ------
-        ValueError
-            If J is not finite.
-        """
+        """Add the network with this index: ``J @ J.T`` for a J of shape (D, k)."""
         if not bool(torch.isfinite(jacobian).all()):
             raise ValueError(f"network {index} has a NaN or infinite gradient at initialisation; expected finite ones")
         block = index % self.num_blocks
@@ -243,13 +232,7 @@ class GradientMoments:
         self.counts[block] += 1
 
     def merge(self, other: GradientMoments) -> None:
-        """Add the sums of other networks.
-
-        Raises
-        ------
-        ValueError
-            If the two were not made for the same images, group and number of blocks.
-        """
+        """Add the sums of other networks."""
         ours, theirs = ((m.image_shape, m.group, m.num_blocks) for m in (self, other))
         if ours != theirs:
             raise ValueError(f"got moments of (image shape, group, blocks) {theirs}; expected {ours}")
@@ -300,11 +283,6 @@ class GradientMoments:
             Use only these blocks of networks.
         errors : bool
             Whether to compute the standard errors; they are NaN otherwise.
-
-        Raises
-        ------
-        ValueError
-            If no network is in these blocks.
         """
         counts = self.counts[blocks]
         if not int(counts.sum()):

@@ -85,11 +85,6 @@ class NADs:
             Shape (n, h, w) or (n, channels, h, w), n <= D.
         eigenvalues : Tensor
             Shape (n,), descending.
-
-        Raises
-        ------
-        ValueError
-            If the vectors are not close to orthonormal (1e-2) or the eigenvalues do not fit or do not descend.
         """
         vectors = checks.tensor("vectors", vectors)
         count, dimension = len(vectors) if vectors.ndim else 0, math.prod(vectors.shape[1:])
@@ -121,13 +116,7 @@ class NADs:
         return (rows.T * self.eigenvalues) @ rows
 
     def alignment(self, v: Tensor) -> float:
-        r"""How well a direction suits the architecture: :math:`\alpha(v) = v^T E[g g^T] v`, v scaled to unit norm.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If v is not a direction of this image shape.
-        """
+        r"""How well a direction suits the architecture: :math:`\alpha(v) = v^T E[g g^T] v`, v scaled to unit norm."""
         return float(self._alignments([as_direction(v, self.image_shape)])[0])
 
     def alignments(self, directions: Tensor) -> Tensor:
@@ -218,11 +207,6 @@ def subspace_overlap(a: Tensor, b: Tensor, k: int) -> float:
     a, b : Tensor
         Orthonormal vectors, shape (n, ...), n >= k.
     k : int
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or there are fewer than k vectors.
     """
     first = _rows("a", a, k)
     second = _rows("b", b, k, tuple(a.shape[1:]))

@@ -89,11 +89,6 @@ def network_source(
         Options that the calling function sets itself, such as ``num_classes``.
     caller : str
         The function's name, for messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the architecture is neither, the options are not for it, or :func:`nadtools.build` refuses them.
     """
     channels, *size = image_shape
     if isinstance(architecture, str):
@@ -206,13 +201,7 @@ def _is_row(value: Any) -> bool:
 
 
 def check_independent_images(network: nn.Module, x: Tensor) -> None:
-    """Refuse a network, in evaluation mode, whose output for an image depends on the other images of its batch.
-
-    Raises
-    ------
-    ValueError
-        If it does: no batch size is then the right one.
-    """
+    """Refuse a network, in evaluation mode, whose output for an image depends on the other images of its batch."""
     with torch.no_grad():
         together, alone = network(x.clone()), network(x[:1].clone())
     if not torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):

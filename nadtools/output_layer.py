@@ -46,15 +46,7 @@ class OutputLayer:
 
 
 def check_network(network: object, image_shape: tuple[int, int, int], device: torch.device) -> nn.Module:
-    """Return the network in evaluation mode on the device, with its parameters frozen; refuse what has no NADs.
-
-    Raises
-    ------
-    TypeError
-        If it is not a module.
-    ValueError
-        If it does not take images of this shape, has several outputs, is random or not finite.
-    """
+    """Return the network in evaluation mode on the device, with its parameters frozen; refuse what has no NADs."""
     if not isinstance(network, nn.Module):
         raise TypeError(
             f"the architecture returned {type(network).__name__}; expected a torch.nn.Module: pass a callable "

@@ -42,8 +42,6 @@ def plot_nads(nads: NADs, count: int = 12) -> Any:
     ------
     ModuleNotFoundError
         If matplotlib is not installed.
-    ValueError
-        If there are not so many.
     """
     total = len(nads.vectors)
     count = integer("count", count, 1, total, f"a number of NADs from 1 to {total}")
@@ -76,8 +74,6 @@ def plot_spectra(spectra: Mapping[str, NADs]) -> Any:
     ------
     ModuleNotFoundError
         If matplotlib is not installed.
-    TypeError, ValueError
-        If there is nothing to draw.
     """
     if not isinstance(spectra, Mapping):
         raise TypeError(f"got spectra of type {type(spectra).__name__}; expected a dict from labels to NADs")

@@ -128,15 +128,7 @@ def write_arrays(
     *,
     compress: bool = True,
 ) -> Path:
-    """Write named arrays and their metadata (anything JSON can hold) to a ``.npz`` file, atomically.
-
-    Raises
-    ------
-    TypeError
-        If the metadata cannot be written as JSON or an array holds Python objects.
-    ValueError
-        If the path does not end in ``.npz``.
-    """
+    """Write named arrays and their metadata (anything JSON can hold) to a ``.npz`` file, atomically."""
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"got the file name {path.name!r}; expected one that ends in '.npz'")

@@ -93,13 +93,7 @@ def apply_symmetry(images: Tensor, symmetry: str) -> Tensor:
 
 
 def check_group(group: str, image_shape: tuple[int, ...]) -> SymmetryGroup:
-    """Return a group that acts on images of this shape, or say why it does not.
-
-    Raises
-    ------
-    ValueError
-        If the group is unknown, or transposes images that are not square.
-    """
+    """Return a group that acts on images of this shape, or say why it does not."""
     known: SymmetryGroup = checks.choice("group", group, get_args(SymmetryGroup))
     if known in ("transpose", "square") and image_shape[-2] != image_shape[-1]:
         raise ValueError(f"the group {group!r} transposes images, and images of shape {image_shape} are not square")

@@ -165,11 +165,6 @@ class TrainResult:
         -------
         int or None
             None where the level was never reached.
-
-        Raises
-        ------
-        ValueError
-            If the level or the window is not positive.
         """
         level, window = checks.positive_number("level", level), checks.positive_int("window", window)
         if len(self.step_losses) < window:
@@ -216,8 +211,6 @@ def train(
 
     Raises
     ------
-    TypeError, ValueError
-        If the data do not fit each other or the network, or the device does not have the precision.
     FloatingPointError
         If the loss is no longer finite: the learning rate is too large.
     """

@@ -60,12 +60,6 @@ class DeepLinearModel(nn.Module):
     m : Tensor
         Shape (D,); a buffer.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the prefilter is no real vector, the stride does not divide its length, a standard deviation is negative
-        or not finite, or the law is unknown.
-
     Examples
     --------
     >>> import nadtools as nt
@@ -143,11 +137,6 @@ def gradient_covariance(
     -------
     Tensor
         Shape (D,), float64. Entry i is :math:`\alpha(e_i) = E[(\partial f / \partial x[i])^2]`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :class:`DeepLinearModel`.
     """
     m, stride, (sigma_theta, sigma_phi) = check_model(prefilter, stride, sigma_theta=sigma_theta, sigma_phi=sigma_phi)
     checks.flags(as_printed=as_printed)
@@ -184,11 +173,6 @@ def mixed_second_moment(
     -------
     Tensor
         Shape (D,), float64. Entry i is :math:`E\|H e_i\|^2`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :class:`DeepLinearModel`.
     """
     m, stride, (sigma_theta, sigma_phi) = check_model(prefilter, stride, sigma_theta=sigma_theta, sigma_phi=sigma_phi)
     checks.flags(as_printed=as_printed)
@@ -235,11 +219,6 @@ def expected_hessian(
     -------
     Tensor
         Shape (D,), float64, in units of the loss per squared unit of :math:`\phi`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :class:`DeepLinearModel`; also if the frequency is not an index, or epsilon or sigma is negative.
     """
     m, stride, (sigma_theta,) = check_model(prefilter, stride, sigma_theta=sigma_theta)
     checks.flags(as_printed=as_printed)
@@ -276,11 +255,6 @@ def expected_hessian_theta(
     -------
     Tensor
         Shape (M,), float64, in units of the loss per squared unit of :math:`\theta`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`expected_hessian`.
     """
     m, stride, (sigma_phi,) = check_model(prefilter, stride, sigma_phi=sigma_phi)
     curvature = m.square() * _input_second_moment(frequency, m, epsilon, sigma)
@@ -305,11 +279,6 @@ def curvature_ratio(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 3
     Tensor
         Shape (D,), float64. Zero where there is no signal (:math:`\epsilon m[\ell] = 0`); else infinite for
         :math:`\sigma = 0`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prefilter is no real vector or zero everywhere, or epsilon or sigma is negative.
     """
     signal = nonnegative_number("epsilon", epsilon) * _relative_response(prefilter)
     return torch.where(signal > 0, (signal / nonnegative_number("sigma", sigma)).square(), 0.0)
@@ -336,11 +305,6 @@ def condition_number(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 
     Tensor
         Shape (D,), float64, at least 1; infinite where :math:`m[\ell] = 0` or there is nothing to curve the loss along
         :math:`\ell`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`curvature_ratio`.
     """
     epsilon, sigma = nonnegative_number("epsilon", epsilon), nonnegative_number("sigma", sigma)
     own = (epsilon**2 + sigma**2) * _relative_response(prefilter).square()

@@ -79,11 +79,6 @@ def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
     -------
     Tensor
         Shape (M, D), float64; for images :math:`(h w / S^2, h w)`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prefilter is unknown, complex, not finite or longer than the signal, or the stride does not divide.
     """
     sizes, strides = _check_geometry(size, stride)
     matrix: Array = np.ones((1, 1))
@@ -106,11 +101,6 @@ def spectral_response(prefilter: Prefilter, size: Size, stride: Stride) -> Tenso
     Tensor
         Shape (D,) or (h, w), complex128, in the order of ``torch.fft.fft``. Entries that are zero up to rounding are
         exactly zero.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`pooling_matrix`.
     """
     sizes, strides = _check_geometry(size, stride)
     return torch.from_numpy(_response(prefilter, sizes, strides))
@@ -130,11 +120,6 @@ def aliasing_matrix(size: Size, stride: Stride) -> Tensor:
     -------
     Tensor
         Shape (M, D), float64.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the stride does not divide the size.
     """
     sizes, strides = _check_geometry(size, stride)
     matrix = torch.ones(1, 1, dtype=torch.float64)
@@ -165,11 +150,6 @@ def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike =
     Tensor
         float64, between 1/2 and 1; the shape of epsilon and sigma, followed by that of the batch of directions (no
         dimension for floats and one direction). Angles within 1e-12 of zero or of the right angle count as such.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is complex, not finite or of the wrong shape, v is zero, or epsilon or sigma is negative.
     """
     signal, noise = _projections(*_check_problem(v, pooling_matrix))
     return torch.as_tensor(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
@@ -202,11 +182,6 @@ def monte_carlo_accuracy(
     -------
     float
         Share of samples on the right side. A rule that cannot tell (P v = 0) counts one half on each.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`bayes_accuracy`; also for a batch of directions and for num_samples < 1.
     """
     direction, matrix = _check_problem(v, pooling_matrix)
     if direction.ndim != 1:
@@ -259,11 +234,6 @@ def theorem1_accuracy(
     -------
     Tensor
         float64; the shape of epsilon and sigma, followed by that of the frequency.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the response is no vector, the stride does not divide its length, or a frequency is out of range.
     """
     kinds = (*checks.FLOATING, *checks.INTEGERS, *checks.COMPLEX)
     given = checks.as_numbers("prefilter_response", prefilter_response, kinds, "numbers")
@@ -322,11 +292,6 @@ def fourier_accuracies(
     -------
     Tensor
         float64, the shape of epsilon and sigma, followed by (D,) or (h, w) in the order of ``torch.fft.fft``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`pooling_matrix` and :func:`bayes_accuracy`; also if the phase is not finite.
     """
     signal, noise = _fourier_angles(prefilter, stride, size, phase)
     return torch.from_numpy(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
@@ -348,11 +313,6 @@ def kept_shares(prefilter: Prefilter, stride: Stride, *, size: Size, phase: floa
     -------
     Tensor
         float64, shape (D,) or (h, w); frequencies in the order of ``torch.fft.fft``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`fourier_accuracies`.
     """
     signal, noise = _fourier_angles(prefilter, stride, size, phase)
     squared, total = signal**2, signal**2 + noise**2
