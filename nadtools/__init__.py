@@ -1,8 +1,8 @@
 """Neural anisotropy directions: what an architecture prefers to learn, computed at initialisation.
 
 What holds for all functions is said here. They check their arguments before they compute: a TypeError or ValueError
-says what was got and what is expected. ``seed`` is a non-negative int, and all that chance depends on; the global random
-state stays as it was. ``device`` is a name or a ``torch.device``; None is CUDA where there is one, else the CPU.
+says what was got and what is expected. ``seed`` is a non-negative int, and all that chance depends on; the global
+random state stays as it was. ``device`` is a name or a ``torch.device``; None is CUDA where there is one, else the CPU.
 ``progress`` shows a progress bar. Images are tensors (n, channels, h, w), their labels (n,), int64, from 0.
 """
 

@@ -113,8 +113,6 @@ def cross_section(
 ) -> CrossSection:
     """The decision function on a grid in the plane of two directions, through a point or averaged over points.
 
-    The images exist in batches only, whatever the resolution.
-
     Parameters
     ----------
     network : nn.Module
@@ -131,11 +129,6 @@ def cross_section(
     dtype : torch.dtype, optional
         To compute in. None means that of the points.
     progress : bool
-        Show a progress bar if it takes more than a second.
-
-    Returns
-    -------
-    CrossSection
     """
     extents = _check_extent(extent)
     resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2 grid lines")
@@ -214,10 +207,6 @@ def boundary_angle(
         To compute in; None means that of the points. In single precision the rounding of f moves the angle by about
         :math:`10^{-7} \lVert x \rVert \lVert \nabla f \rVert` over what f changes by inside the disc, which may exceed
         1e-3. On a CPU it is faster: about twice for LeNet, ten times for ResNet-18.
-
-    Returns
-    -------
-    BoundaryAngle
     """
     if radius is not None:
         radius = checks.positive_number("radius", radius)
@@ -285,7 +274,7 @@ def margins(
         As for :func:`cross_section`.
     max_distance : float
         How far to look, on both sides. Positive.
-    dtype : torch.dtype or None
+    dtype
         As for :func:`boundary_angle`.
 
     Returns
@@ -328,11 +317,6 @@ def margins(
             break
     distance = distance.cpu()
     return distance[0] if single else distance
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The decision function, and planes
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def _decision(network: nn.Module, points: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
@@ -432,11 +416,6 @@ def _summarise(normals: Tensor, second_angle: float, radius: float, crossed: int
         return math.atan2(abs(math.cos(direction - normal)), abs(math.sin(direction - normal)))
 
     return BoundaryAngle(to(0.0), to(second_angle), normal, stderr, resultant, radius, count, crossed)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Checks
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def _check_points(points: Any, given: dict[str, Any], dtype: torch.dtype | None) -> tuple[Tensor, Tensor, bool]:

@@ -95,23 +95,11 @@ def poison(
 
 @unaffected_by_context()
 def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classes: int) -> Tensor:
-    """Read the labels off poisoned images: the class whose coefficient is ±epsilon.
+    """Read the labels off poisoned images: the class whose coefficient is ±epsilon, as int64; -1 where there is none.
 
-    It is exact but for coincidences: another class's coefficient may happen to be nearer to its own ±epsilon than the
-    rounding of the pixels, about 1e-8 in float32. Of 250,000 poisoned photographs one was misread so; poisoned in
-    float64 it was not.
-
-    Parameters
-    ----------
-    x : Tensor
-        Shape (n, channels, h, w), as :func:`poison` returned it.
-    nads, index, epsilon, num_classes
-        As for :func:`poison`.
-
-    Returns
-    -------
-    Tensor
-        Shape (n,), int64; -1 where no coefficient is ±epsilon.
+    The arguments are those of :func:`poison`, and x is what it returned. It is exact but for coincidences: another
+    class's coefficient may happen to be nearer to its own ±epsilon than the rounding of the pixels, about 1e-8 in
+    float32. Of 250,000 poisoned photographs one was misread so; poisoned in float64 it was not.
     """
     x = checks.images("x", x, _DTYPES)
     code = _code(x, nads, index, epsilon, positive_int("num_classes", num_classes))
@@ -142,11 +130,6 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     order : Tensor, optional
         Shape (D,): another permutation. Coefficient k of the result is coefficient ``order[k]`` of the image, and
         ``torch.argsort(order)`` undoes it. ``torch.arange(D)`` changes nothing. None reverses.
-
-    Returns
-    -------
-    Tensor
-        Shape, dtype and device of x.
     """
     x = checks.images("x", x, _DTYPES)
     vectors = _check_vectors(x, nads)
@@ -163,11 +146,6 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
         for target, images in zip(result.split(_BATCH), x.split(_BATCH), strict=True):
             torch.matmul(images.reshape(-1, dimension), matrix, out=target.view(-1, dimension))
     return result
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The code of the carriers
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 class _Code(NamedTuple):
@@ -213,11 +191,6 @@ def _orthonormal(rows: Tensor) -> Tensor:
     _check_orthonormal(rows)
     q, r = torch.linalg.qr(rows.T)
     return (q * r.diagonal().sign()).T
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Checks
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def _check_vectors(x: Tensor, nads: NADs | Tensor) -> Tensor:

@@ -78,13 +78,8 @@ class NADs:
 
         The vectors are made orthonormal in their order (Gram-Schmidt, in float64) and completed to a basis by
         directions of eigenvalue 0; the completion is the one of Householder's QR decomposition.
-
-        Parameters
-        ----------
-        vectors : Tensor
-            Shape (n, h, w) or (n, channels, h, w), n <= D.
-        eigenvalues : Tensor
-            Shape (n,), descending.
+        The vectors are (n, h, w) or (n, channels, h, w), n <= D, and no product of two may be off by 1e-2; the
+        eigenvalues (n,), descending.
         """
         vectors = checks.tensor("vectors", vectors)
         count, dimension = len(vectors) if vectors.ndim else 0, math.prod(vectors.shape[1:])
@@ -120,18 +115,7 @@ class NADs:
         return float(self._alignments([as_direction(v, self.image_shape)])[0])
 
     def alignments(self, directions: Tensor) -> Tensor:
-        """:meth:`alignment` of many directions at once.
-
-        Parameters
-        ----------
-        directions : Tensor
-            Shape (n, h, w) or (n, channels, h, w).
-
-        Returns
-        -------
-        Tensor
-            Shape (n,), float64.
-        """
+        """:meth:`alignment` of many directions at once: (n, h, w) or (n, channels, h, w) gives (n,), float64."""
         if (
             not isinstance(directions, Tensor | list | tuple)
             or not getattr(directions, "ndim", 1)
@@ -151,13 +135,8 @@ class NADs:
     def save(self, path: str | os.PathLike[str], *, half_precision: bool = False) -> Path:
         """Write to a ``.npz`` file, atomically; :meth:`load` reads it.
 
-        Parameters
-        ----------
-        path
-            Ends in ``.npz``.
-        half_precision : bool
-            Store the vectors as float16: half the size, each entry off by up to 5e-4 of itself. They are made
-            orthonormal again when they are read.
+        ``half_precision`` stores the vectors as float16: half the size, each entry off by up to 5e-4 of itself. They
+        are made orthonormal again when they are read.
         """
         checks.flags(half_precision=half_precision)
         if checks.file_path("path", path).suffix != ".npz":
@@ -202,11 +181,7 @@ def subspace_overlap(a: Tensor, b: Tensor, k: int) -> float:
 
     Independent random subspaces overlap by k/D on average.
 
-    Parameters
-    ----------
-    a, b : Tensor
-        Orthonormal vectors, shape (n, ...), n >= k.
-    k : int
+    The vectors are orthonormal, of shape (n, ...), n >= k.
     """
     first = _rows("a", a, k)
     second = _rows("b", b, k, tuple(a.shape[1:]))
@@ -231,13 +206,7 @@ def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
 
     Unlike the overlap of subspaces it does not mind the order of directions whose eigenvalues nearly coincide.
 
-    Parameters
-    ----------
-    vectors : Tensor
-        Orthonormal, shape (n, ...), n >= k.
-    reference : NADs
-        Whose covariance and eigenvalues are meant.
-    k : int
+    The vectors are orthonormal, of shape (n, ...), n >= k; covariance and eigenvalues are those of the reference.
     """
     checks.instance("reference", reference, NADs, "NADs: a tensor of vectors has no eigenvalues")
     if not float(reference.eigenvalues[0]):
