@@ -9,8 +9,7 @@ absolute: the coordinates (a, b) stand for :math:`w + a\,d_1 + b\,d_2`, where w 
 plane. So the planes of different points can be averaged, and for samples of :math:`D(v_1) \oplus D(v_2)` the classes
 lie at :math:`\pm(\epsilon_1, \epsilon_2)` in each of them.
 
-The functions work on a copy of the network in evaluation mode, on the device of the points. The network itself is left
-as it was.
+The functions work on a copy of the network in evaluation mode, on the device of the points.
 
 Source: *A neural anisotropic view of underspecification*, section 3 and appendix B.
 """
@@ -29,6 +28,7 @@ from torch import Tensor, nn
 from nadtools import checks
 from nadtools.device import full_precision, unaffected_by_context
 from nadtools.directions import as_direction
+from nadtools.networks import on_images
 from nadtools.progress import progress_bar
 
 __all__ = ["BoundaryAngle", "CrossSection", "boundary_angle", "cross_section", "margins"]
@@ -86,7 +86,7 @@ class BoundaryAngle:
     radius : float
         Of the disc in which the boundary was looked at.
     num_points, num_crossed : int
-        Points, and those in whose disc there is a boundary.
+        Points, and those with a boundary in it.
     """
 
     to_first: float
@@ -323,13 +323,8 @@ def _decision(network: nn.Module, points: Tensor) -> Callable[[Tensor, Tensor, T
     """f, in batches, of a copy of the network on device and in dtype of the points, tried on the first."""
     checks.instance("network", network, nn.Module, "a torch.nn.Module")
     copied = copy.deepcopy(network).to(points.device, points.dtype).eval()
-    try:
-        with torch.inference_mode():
-            tried = copied(points[:1])
-    except (RuntimeError, ValueError) as error:
-        raise ValueError(
-            f"the network does not accept {points.dtype} images of shape {tuple(points.shape[1:])}: {error}"
-        ) from error
+    with on_images(points), torch.inference_mode():
+        tried = copied(points[:1])
     shape = tuple(tried.shape) if isinstance(tried, Tensor) else type(tried).__name__
     if shape not in ((1, 2), (1, 1), (1,)):
         raise ValueError(f"the network returned {shape} for 1 image; expected (1, 2), (1, 1) or (1,)")

@@ -16,15 +16,9 @@ from nadtools import checks
 from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 
 __all__ = [
-    "FourierMode",
-    "as_direction",
-    "fourier_atom",
-    "fourier_basis",
-    "fourier_energy",
-    "fourier_modes",
-    "random_basis",
+    "FourierMode", "as_direction", "fourier_atom", "fourier_basis", "fourier_energy", "fourier_modes", "random_basis",
     "random_direction",
-]
+]  # fmt: skip
 
 Shape = tuple[int, int]
 

@@ -157,7 +157,7 @@ Part = LinearlySeparable | Labelled
 
 @dataclasses.dataclass(frozen=True)
 class SwitchOff:
-    """A view of images with ``num_channels`` channels that sets some to zero; it can be pickled, and holds no images."""
+    """A view of images with ``num_channels`` channels that sets some to zero; it can be pickled, and is small."""
 
     num_channels: int
     channels: tuple[int, ...]

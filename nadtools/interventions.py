@@ -197,11 +197,7 @@ def _check_vectors(x: Tensor, nads: NADs | Tensor) -> Tensor:
     """Compare images and NADs, and return the vectors."""
     given = nads.vectors if isinstance(nads, NADs) else nads
     vectors = checks.tensor("nads", given, expected="NADs or a floating-point tensor of orthonormal vectors")
-    if (
-        not len(vectors.shape)
-        or not len(vectors)
-        or tuple(vectors.shape[1:]) not in (tuple(x.shape[1:]), tuple(x.shape[2:]))
-    ):
+    if not vectors.numel() or vectors.shape[1:] not in (x.shape[1:], x.shape[2:]):
         raise ValueError(
             f"got nads of shape {tuple(vectors.shape)} for images of shape {tuple(x.shape[1:])}; expected "
             f"(m, {', '.join(map(str, x.shape[2:]))}) or (m, {', '.join(map(str, x.shape[1:]))})"

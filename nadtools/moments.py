@@ -20,14 +20,9 @@ from nadtools import checks
 from nadtools.symmetries import Sector, SymmetryGroup, sectors
 
 __all__ = [
-    "Eigendecomposition",
-    "GradientMoments",
-    "fix_signs",
-    "gradients",
-    "marchenko_pastur_band",
-    "mixed_derivatives",
+    "Eigendecomposition", "GradientMoments", "fix_signs", "gradients", "marchenko_pastur_band", "mixed_derivatives",
     "secants",
-]
+]  # fmt: skip
 
 Function = Callable[[Tensor], Tensor]
 

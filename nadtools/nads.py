@@ -116,12 +116,9 @@ class NADs:
 
     def alignments(self, directions: Tensor) -> Tensor:
         """:meth:`alignment` of many directions at once: (n, h, w) or (n, channels, h, w) gives (n,), float64."""
-        if (
-            not isinstance(directions, Tensor | list | tuple)
-            or not getattr(directions, "ndim", 1)
-            or not len(directions)
-        ):
-            raise TypeError(f"got directions of type {type(directions).__name__}; expected a tensor of at least one")
+        checks.instance("directions", directions, (Tensor, list, tuple), "a tensor of at least one")
+        if getattr(directions, "ndim", 1) < 1 or not len(directions):
+            raise TypeError("got no directions; expected a tensor of at least one")
         return self._alignments([as_direction(v, self.image_shape, "directions") for v in directions])
 
     def _alignments(self, directions: list[Tensor]) -> Tensor:

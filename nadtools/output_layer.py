@@ -13,7 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nadtools.networks import check_independent_images
+from nadtools import checks
+from nadtools.networks import check_independent_images, on_images
 
 __all__ = ["OutputLayer", "check_network", "find_output_layer", "output_weight_variance"]
 
@@ -56,19 +57,10 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
         raise ValueError("the network was built under torch.inference_mode(); build it outside")
     network = network.to(device).eval().requires_grad_(False)
     x = _probe(image_shape, device)
-    try:
-        with torch.no_grad():
-            # Copies, so that a network that works in place cannot change what the second call sees.
-            first, second = network(x.clone()), network(x.clone())
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"the network does not accept images of shape {tuple(x.shape)} (batch, channels, height, width): {error}; "
-            "say what it takes by in_channels=... and image_size=..."
-        ) from error
-    if not isinstance(first, Tensor):
-        raise TypeError(
-            f"the network returned {type(first).__name__}; expected a tensor with one output for each image"
-        )
+    with on_images(x, " (say what it takes by in_channels=... and image_size=...)"), torch.no_grad():
+        # Copies, so that a network that works in place cannot change what the second call sees.
+        first, second = network(x.clone()), network(x.clone())
+    checks.instance("an output of the network", first, Tensor, "a tensor with one output for each image")
     if first.numel() != len(x):
         raise ValueError(
             f"the network returned shape {tuple(first.shape)} for {len(x)} images; expected one output for each "
