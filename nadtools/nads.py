@@ -76,10 +76,9 @@ class NADs:
     def from_vectors(cls, vectors: Tensor, eigenvalues: Tensor, **metadata: Any) -> NADs:
         """Make NADs from ranked vectors that are orthonormal up to rounding, and may be fewer than D.
 
-        The vectors are made orthonormal in their order (Gram-Schmidt, in float64) and completed to a basis by
-        directions of eigenvalue 0; the completion is the one of Householder's QR decomposition.
-        The vectors are (n, h, w) or (n, channels, h, w), n <= D, and no product of two may be off by 1e-2; the
-        eigenvalues (n,), descending.
+        The vectors, (n, h, w) or (n, channels, h, w) with n <= D and products of two off by at most 1e-2, are made
+        orthonormal in their order (Gram-Schmidt, in float64) and completed to a basis by directions of eigenvalue 0;
+        the completion is the one of Householder's QR decomposition. The eigenvalues are (n,), descending.
         """
         vectors = checks.tensor("vectors", vectors)
         count, dimension = len(vectors) if vectors.ndim else 0, math.prod(vectors.shape[1:])
