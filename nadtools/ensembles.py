@@ -219,7 +219,7 @@ def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -
     for name, sequence in given.items():
         checks.instance(name, sequence, Sequence, "a sequence")
     if not len(networks) or len({len(sequence) for sequence in given.values()}) > 1:
-        lengths = ", ".join(f"{len(sequence)} {name}" for name, sequence in given.items())
+        lengths = ", ".join(f"{len(sequence)} in {name}" for name, sequence in given.items())
         raise ValueError(f"got {lengths}; expected as many of each, and at least one")
     for network in networks:
         checks.instance("networks", network, nn.Module, "torch.nn.Modules")

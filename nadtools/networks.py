@@ -194,7 +194,7 @@ def on_images(x: Tensor, remark: str = "") -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError, TypeError) as error:
-        kind = f"{x.dtype} images of shape {tuple(x.shape[1:])}".removeprefix("torch.")
+        kind = f"images of shape {tuple(x.shape[1:])} and {x.dtype}"
         raise ValueError(f"the network does not accept {kind}{remark}: {error}") from error
 
 

@@ -284,7 +284,7 @@ def _problems(directions: Any, epsilon: float, sigma: float) -> tuple[dict[Any, 
         items = dict(enumerate(directions))
     else:
         kind = type(directions).__name__
-        raise TypeError(f"got directions of type {kind}; expected tensors in a mapping from labels or in a sequence")
+        raise TypeError(f"got directions of type {kind}; expected a mapping to tensors, or a sequence of them")
     if not items:
         raise ValueError("got no directions; expected at least one")
     of_directions = any(isinstance(value, Tensor) for value in items.values())
