@@ -14,7 +14,8 @@ import pytest
 import torch
 from companion import style
 from companion.chapter_01.figures import plot_projections
-from companion.chapter_04.figures import plot_alignment, plot_atlas, plot_convergence, plot_nads, plot_spectra
+from companion.chapter_04.figures import plot_alignment, plot_convergence, plot_spectra
+from companion.chapter_04.pictures import plot_atlas, plot_nads
 from companion.figures import (
     StaticFigure,
     plot_accuracy_map,
