@@ -159,6 +159,7 @@ class _Plate:
 
 def plot_atlas(
     atlas: Mapping[str, Mapping[str, NADs]],
+    indices: Sequence[int] | None = None,
     title: str | None = None,
 ) -> go.Figure:
     """Draw NADs of several architectures by several estimators, in pixels and in Fourier energy.
@@ -172,6 +173,8 @@ def plot_atlas(
     atlas
         Architecture to estimator to NADs; all of one image shape. An estimator may be missing for an architecture:
         the figure then says so.
+    indices
+        Which NADs, counted from 0. By default the first ones and a selection up to the last.
     """
     sets = {
         (architecture, estimator): nads
@@ -183,7 +186,9 @@ def plot_atlas(
     if len(shapes) > 1:
         raise ValueError(f"got NADs of different image shapes, {sorted(shapes)}; expected one shape")
     count = min(len(array) for array in vectors.values())
-    chosen = _default_indices(count, 12)
+    chosen = _indices(indices, count, _default_indices(count, 12))
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"got indices {chosen}; expected each of them once")
     plates = []
     for name, nads in sets.items():
         eigenvalues = as_vector(nads.eigenvalues, f"the eigenvalues of {', '.join(name)}")
