@@ -83,9 +83,12 @@ def _for_each_architecture(table: dict[str, Any]) -> list[dict[str, Any]]:
     if name not in FUNCTIONS:
         raise ValueError(f"{name}: no chapter has a function with this id")
     function, verdicts = FUNCTIONS[name], table.get("verdict")
-    table = {**table, "function": function}
+    bound: dict[str, Any] = {"function": function}
     if isinstance(function, Mark):
-        table["tolerance"] = function.text
+        bound["tolerance"] = function.text
+    if twice := [key for key in bound if key in table]:
+        raise ValueError(f"{name}: unknown entries {twice}, which its chapter gives")
+    table = {**table, **bound}
     if not (verdicts and isinstance(verdicts, dict)):
         return [table]
     claims = []
