@@ -1,4 +1,4 @@
-"""The command line: ``python -m companion run EXPERIMENT ...``, ``python -m companion list`` and ``... claims``."""
+"""The command line: ``python -m companion run EXPERIMENT ...``, ``... list``, ``... claims`` and ``... compact``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import torch
 
-from companion import experiments
+from companion import experiments, published
 
 __all__ = ["main"]
 
@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _list(options["results_dir"])
     if options["command"] == "claims":
         return _claims(options["results_dir"], record=options["record"])
+    if options["command"] == "compact":
+        return _compact()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return _run(options)
@@ -114,6 +116,16 @@ def _claims(results_dir: str | None, *, record: bool) -> int:
     return int(bool(changed) and not record)
 
 
+def _compact() -> int:
+    try:
+        paths = published.make_compact_copy()
+    except (ValueError, OSError) as error:
+        print(f"python -m companion: {error}", file=sys.stderr)
+        return 1
+    print(*(f"{path}: {path.stat().st_size / 1e6:.2f} MB" for path in paths), sep="\n")
+    return 0
+
+
 def _literal(text: str) -> str:
     return text.replace("%", "%%")  # argparse formats its help with the % operator
 
@@ -136,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("list", parents=[results], help="list the experiments and the stored results")
     claims = commands.add_parser("claims", parents=[results], help="hold the papers' claims against the stored results")
     claims.add_argument("--record", action="store_true", help="write the verdicts that changed into claims.toml")
+    commands.add_parser("compact", help="make the compact copy of the authors' files that ships with the book")
     run = commands.add_parser("run", help="carry out an experiment, or go on with an interrupted one")
     names = run.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for experiment in experiments.EXPERIMENTS.values():
