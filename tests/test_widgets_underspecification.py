@@ -6,8 +6,8 @@ import pytest
 import torch
 from companion.chapter_08 import pair_explorer
 from companion.chapter_09 import concatenation_explorer
-from companion.patches import load_patches
 from companion.explorer import StaticNotice
+from companion.patches import load_patches
 
 import nadtools as nt
 

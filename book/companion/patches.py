@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ PHOTOGRAPHS: Final = {
 }
 FILE: Final = Path(__file__).resolve().parents[1] / "photographs" / "photographs.npz"
 
+_SOURCE: Final = "patches of ten photographs"
 _HEIGHT: Final = 256  # of a stored photograph
 _SIZE: Final = 32  # of a patch
 _TRAIN, _TEST = 200, 100  # of each photograph
@@ -55,16 +57,10 @@ def load_patches(**options: Any) -> nt.Images:
         ``size``, ``channels``, ``per_class``, ``test_per_class``, ``seed``: as for :func:`nadtools.images.from_arrays`.
     """
     photographs, _ = storage.read_arrays(FILE)
-    x: dict[str, list[np.ndarray]] = {"train": [], "test": []}
-    for number, name in enumerate(PHOTOGRAPHS):
-        middle = photographs[name].shape[1] // 2
-        x["train"].append(_cut(photographs[name][:, :middle], _TRAIN, number))
-        x["test"].append(_cut(photographs[name][:, middle:], _TEST, number))
-    labels = np.arange(len(PHOTOGRAPHS))
-    y = {"train": labels.repeat(_TRAIN), "test": labels.repeat(_TEST)}
-    order = {part: np.random.default_rng(0).permutation(len(y[part])) for part in y}  # classes mixed, as in CIFAR-10
-    arrays = (values[order[part]] for part in y for values in (np.concatenate(x[part]), y[part]))
-    return nt.images.from_arrays(*arrays, tuple(PHOTOGRAPHS), "patches of ten photographs", **options)
+    halves = {name: np.array_split(photographs[name], 2, axis=1) for name in PHOTOGRAPHS}
+    x_train, y_train = _labelled([left for left, _ in halves.values()], _TRAIN)
+    x_test, y_test = _labelled([right for _, right in halves.values()], _TEST)
+    return nt.images.from_arrays(x_train, y_train, x_test, y_test, tuple(halves), _SOURCE, **options)
 
 
 def load_images(source: str | os.PathLike[str] | None = None, **options: Any) -> nt.Images:
@@ -100,9 +96,17 @@ def make_photographs(path: str | os.PathLike[str] = FILE) -> Path:
     return storage.write_arrays(path, pictures, {"files": PHOTOGRAPHS, "licences": "see the book's page of references"})
 
 
+def _labelled(halves: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Patches and the numbers of their photographs, in an order that mixes these, as in CIFAR-10."""
+    x = np.concatenate([_cut(half, count, number) for number, half in enumerate(halves)])
+    y = np.arange(len(halves)).repeat(count)
+    order = np.random.default_rng(0).permutation(len(y))
+    return x[order], y[order]
+
+
 def _cut(half: np.ndarray, count: int, seed: int) -> np.ndarray:
     """So many patches of half a photograph, at random places where there is something to see."""
-    source, patches = np.random.default_rng(seed), []
+    source, patches = np.random.default_rng(seed), list[np.ndarray]()
     while len(patches) < count:
         i, j = (int(source.integers(side - _SIZE + 1)) for side in half.shape[:2])
         patch = half[i : i + _SIZE, j : j + _SIZE].astype(np.float64)
