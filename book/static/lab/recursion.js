@@ -65,6 +65,7 @@ NADLAB_PARTS.push(function recursion(NADLAB) {
         const end = index + layer.over;
         if (!(layer.over > 0) || end >= layers.length) throw new Error(`the shortcut in place ${index + 1} reaches beyond the last layer`);
         if (open.length && open[open.length - 1].end < end) throw new Error(`the shortcut in place ${index + 1} leaves the one around it`);
+        if (!layers.slice(index + 1, end + 1).some(({ kind }) => kind === "convolution")) throw new Error(`the shortcut in place ${index + 1} needs a convolution beside it`);
         open.push({ index, end, size: before, stride: strideOf(layers.slice(index + 1, end + 1)) });
       } else if (layer.kind === "global") {
         if (index < layers.length - 1) throw new Error("the global average can only come last");
@@ -121,19 +122,28 @@ NADLAB_PARTS.push(function recursion(NADLAB) {
       } else if (layer.kind === "shortcut") {
         const inside = layers.slice(index + 1, next);
         const branch = backwards(terms, layers, sizes, index + 1, next);
-        // Inside the branch ReLU follows each convolution but the last one; that one's ReLU comes after the sum.
-        const activations = Math.max(0, inside.filter(({ kind }) => kind === "convolution").length - 1);
-        const weaker = Math.sqrt(RELU ** activations);
+        const weaker = Math.sqrt(RELU ** activationsOf(inside));
         const stride = strideOf(inside);
-        // A shortcut that changes the size is a convolution with kernel 1 and the block's stride.
-        const direct = stride === 1 ? terms : terms.map((term) =>
-          convolution(term, sizes[next], before, { kernel: 1, stride, padding: 0 }));
+        // A shortcut that changes the size, or the image's one channel, is a convolution with kernel 1 and the block's stride.
+        const bare = stride === 1 && layers.slice(0, index).some(({ kind }) => kind === "convolution");
+        const direct = bare ? terms : terms.map((term) => convolution(term, sizes[next], before, { kernel: 1, stride, padding: 0 }));
         terms = merged([...direct, ...branch.map((term) => term.map((x) => x * weaker))], before);
       } else {
         terms = terms.map((term) => pooling(term, after, before, layer));
       }
     }
     return terms;
+  }
+
+  /* Inside a branch ReLU follows each convolution but the last one, whose ReLU comes after the sum, and each sum. */
+  function activationsOf(inside) {
+    let count = 0;
+    for (let index = 0; index < inside.length; index++) {
+      const { kind, over } = inside[index];
+      if (kind === "shortcut") index += over;
+      if (kind === "shortcut" || (kind === "convolution" && inside.slice(index + 1).some((layer) => layer.kind === "convolution"))) count += 1;
+    }
+    return count;
   }
 
   /* G_in(p, p') = gain Σ_o G_out(q, q') over the offsets o with p = s q + o − padding and p' = s q' + o, on one axis. The gain
