@@ -98,7 +98,7 @@ NADLAB.lab("bet", (box) => {
   const again = button("Start again", () => start(network.key));
   box.append(
     make("div", { class: "nl-bar" }, NADLAB.choice("Network", networks.map(({ key: one, name: text }) => [one, text]), network.key, start)),
-    make("div", { class: "nl-pair" }, make("div", {}, map),
+    make("div", { class: "nl-pair nl-plain" }, make("div", {}, map),
       make("div", { class: "nl-side nl-wide" }, wave, make("p", { class: "nl-value" }, "The wave ", name),
         make("div", { class: "nl-tools" }, yes, no), verdict, score, make("div", { class: "nl-tools" }, another, again))),
     stamp, said);

@@ -127,7 +127,7 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
   /* A chart: `lines` are { x, y, colour, dots, bars, faint }; axes { label, min, max, log, ticks: [[value, text], ...] }. */
   NADLAB.chart = function (name, { width = 420, height = 180 } = {}) {
     const svg = shape("svg", { class: "nl-chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
-    const [left, right, top, bottom] = [48, width - 10, 10, height - 36];
+    const [left, right, top, bottom] = [56, width - 16, 10, height - 36];
     const place = (axis, low, high) => {
       const at = axis.log ? Math.log10 : (value) => value;
       return (value) => {

@@ -14,7 +14,7 @@
     const [digits, power] = value.toExponential(0).split("e");
     return `${digits}·10${[...minus(Number(power))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["\u22120123456789".indexOf(c)]).join("")}`;
   };
-  const times = (value) => (value < 1e-11 ? "0: lost for ever" : `${number(value)} × a random direction`);
+  const times = (value) => (value < 1e-11 ? "α = 0: lost for ever" : `α = ${number(value)} × a random direction`);
 
   /* One architecture's pictures. `chosen` hears of the frequency that pointer or keys choose. */
   function panel(chosen, { spectrum = true } = {}) {
@@ -24,19 +24,18 @@
     const wave = make("canvas", { class: "nl-wave", role: "img" });
     const name = make("strong");
     const value = make("span");
-    const lost = make("p", { class: "nl-lost" });
+    const lost = make("span");
     const phases = NADLAB.choice("Phase of the wave", [[SINE, "sine"], [0, "cosine"]], phase, (to) => { phase = to; mark(); });
     const legend = make("p", { class: "nl-legend" }, make("span", {}, "10⁻⁴"), make("span", { class: "nl-ramp" }), make("span", {}, "10³"),
-      make("span", { class: "nl-hatch" }), make("span", {}, "lost"));
+      make("span", { class: "nl-hatch" }), lost);
     const wall = make("div", { class: "nl-wall", role: "img" });
     const tiles = Array.from({ length: WALL }, () => wall.appendChild(make("canvas", { "aria-hidden": "true" })));
     const chart = NADLAB.chart("The spectrum: eigenvalues in units of their mean, from the first to the last");
     const box = make("div", { class: "nl-panel" }, title,
-      make("div", { class: "nl-pair" },
-        make("div", {}, make("p", { class: "nl-caption" }, "α(v) for every wave v"), map, legend),
-        make("div", { class: "nl-side" }, make("p", { class: "nl-caption" }, "v"), wave, make("p", { class: "nl-value" }, name, make("br"), value), phases, lost)),
+      make("div", {}, make("p", { class: "nl-caption" }, "How much every wave v is preferred: α(v)"), map, legend,
+        make("div", { class: "nl-seen" }, wave, make("div", { class: "nl-side" }, make("p", { class: "nl-value" }, name, make("br"), value), phases))),
       make("div", {}, make("p", { class: "nl-caption" }, "The first 24 NADs"), wall));
-    if (spectrum) box.append(make("div", {}, make("p", { class: "nl-caption" }, "Their eigenvalues"), chart));
+    if (spectrum) box.append(make("div", { class: "nl-across" }, make("p", { class: "nl-caption" }, "All eigenvalues"), chart));
 
     const mark = () => {
       if (!shown) return;
@@ -73,7 +72,8 @@
         if (slowly && before && !NADLAB.still()) step(start);
         else paintMap();
         const count = alignment.lost.reduce((sum, one) => sum + one, 0);
-        lost.textContent = count ? `${count} of ${n ** 2} waves are lost for ever.` : "No wave is lost.";
+        lost.textContent = count ? `${count} lost` : "none lost";
+        lost.title = `${count} of ${n ** 2} waves are lost for ever`;
         mark();
       }
       if (vectors) {
@@ -94,7 +94,7 @@
           { label: "eigenvalue / mean", min: 1e-6, max: 1e4, log: true, ticks: decades });
       }
     };
-    box.said = () => (shown ? `${name.textContent}: α is ${value.textContent}. ${lost.textContent}` : "");
+    box.said = () => (shown ? `${name.textContent}: ${value.textContent}. ${lost.title}.` : "");
     return box;
   }
 
@@ -171,7 +171,7 @@
     shortcut: { over: [1, 8] },
     global: {},
   };
-  const WORDS = { kernel: "size", stride: "stride", padding: "padding", over: "layers" };
+  const word = (kind, key) => (key === "over" ? "layers" : key === "kernel" && kind !== "convolution" ? "size" : key);
 
   NADLAB.lab("draw", (box) => {
     const told = new URLSearchParams(location.hash.slice(1));
@@ -296,7 +296,7 @@
           button("↓", () => move(1), { "aria-label": `Move ${name} down`, disabled: index === last, "data-move": "down" }),
           button("×", () => { architecture.layers.splice(index, 1); rebuild(false, [Math.min(index, last - 1), "remove"]); }, { "aria-label": `Remove ${name}`, "data-move": "remove" }));
         const sliders = Object.entries(RANGES[layer.kind]).map(([key, [min, max]]) =>
-          slider(WORDS[key], { min, max, value: layer[key], title: `${WORDS[key]} of ${name}` }, (value) => {
+          slider(word(layer.kind, key), { min, max, value: layer[key], title: `${word(layer.kind, key)} of ${name}` }, (value) => {
             layer[key] = value;
             if (key === "over") rebuild(false, [index, "input"]);
             else update();
