@@ -149,7 +149,7 @@
       frame = requestAnimationFrame(wander);
     }
     const link = make("a", { class: "nl-more", href: box.dataset.page || "draw-an-architecture.html" }, "Draw your own →");
-    box.append(make("div", { class: "nl-bar" }, choice, pause), view, link, said);
+    box.append(make("div", { class: "nl-bar" }, choice), view, make("div", { class: "nl-foot" }, link, pause), said);
     show("lenet");
     if (playing) play();
     label();
