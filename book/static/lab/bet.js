@@ -95,7 +95,7 @@ NADLAB.lab("bet", (box) => {
   const yes = button("It learns it", () => bet(true), { class: "nl-strong" });
   const no = button("It does not", () => bet(false), { class: "nl-strong" });
   const another = button("Another wave", () => { random(); said.say(`Wave ${name.textContent}. Your bet?`); });
-  const again = button("Start again", () => start(network.key));
+  const again = button("Start again", () => { start(network.key); said.say(`A new round. Wave ${name.textContent}. Your bet?`); });
   box.append(
     make("div", { class: "nl-bar" }, NADLAB.choice("Network", networks.map(({ key: one, name: text }) => [one, text]), network.key, start)),
     make("div", { class: "nl-pair nl-plain" }, make("div", {}, map),

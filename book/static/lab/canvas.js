@@ -222,8 +222,7 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
     `onmessage = ({ data: architecture }) => {
       const covariance = NADLAB.covariance(architecture);
       postMessage({ covariance });
-      postMessage(NADLAB.nads(covariance));
-      postMessage({ spectrum: architecture.size <= 32 ? NADLAB.spectrum(covariance) : null, done: true });
+      postMessage({ ...NADLAB.nads(covariance), done: true });
     };`,
   ].join("\n");
   const send = () => {
@@ -242,8 +241,8 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
     worker.postMessage(request.architecture);
   };
 
-  /* Everything about an architecture: `received` gets { covariance, alignment, vectors, eigenvalues, spectrum, done } at once for
-     a chain of layers, and in parts where there are shortcuts. An error says what is wrong with the architecture. */
+  /* Everything about an architecture: `received` gets { covariance, alignment, vectors, eigenvalues, done } at once for a chain
+     of layers, and in two parts where there are shortcuts. An error says what is wrong with the architecture. */
   NADLAB.compute = function (architecture, received, owner) {
     NADLAB.sizes(architecture);
     waiting.delete(owner);
@@ -253,8 +252,7 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
       return;
     }
     const covariance = NADLAB.covariance(architecture);
-    const found = NADLAB.nads(covariance);
-    received({ covariance, alignment: NADLAB.alignment(covariance), ...found, spectrum: found.eigenvalues, done: true });
+    received({ covariance, alignment: NADLAB.alignment(covariance), ...NADLAB.nads(covariance), done: true });
   };
 
   /* Every lab is made when it is about to be seen. */

@@ -28,13 +28,14 @@
     const phases = NADLAB.choice("Phase of the wave", [[SINE, "sine"], [0, "cosine"]], phase, (to) => { phase = to; mark(); });
     const legend = make("p", { class: "nl-legend" }, make("span", {}, "10⁻⁴"), make("span", { class: "nl-ramp" }), make("span", {}, "10³"),
       make("span", { class: "nl-hatch" }), lost);
+    const first = make("p", { class: "nl-caption" });
     const wall = make("div", { class: "nl-wall", role: "img" });
     const tiles = Array.from({ length: WALL }, () => wall.appendChild(make("canvas", { "aria-hidden": "true" })));
     const chart = NADLAB.chart("The spectrum: eigenvalues in units of their mean, from the first to the last");
     const box = make("div", { class: "nl-panel" }, title,
       make("div", {}, make("p", { class: "nl-caption" }, "How much every wave v is preferred: α(v)"), map, legend,
         make("div", { class: "nl-seen" }, wave, make("div", { class: "nl-side" }, make("p", { class: "nl-value" }, name, make("br"), value), phases))),
-      make("div", {}, make("p", { class: "nl-caption" }, "The first 24 NADs"), wall));
+      make("div", {}, first, wall));
     if (spectrum) box.append(make("div", { class: "nl-across" }, make("p", { class: "nl-caption" }, "All eigenvalues"), chart));
 
     const mark = () => {
@@ -56,7 +57,7 @@
     box.wait = () => box.classList.add("nl-waiting");
     box.fits = (f) => !shown || (Math.abs(f[0]) <= shown.size / 2 && Math.abs(f[1]) <= shown.size / 2);
     /* `slowly` lets the map glide from the last architecture to this one. */
-    box.show = ({ covariance, alignment, vectors, spectrum: values, eigenvalues }, slowly) => {
+    box.show = ({ covariance, alignment, vectors, eigenvalues }, slowly) => {
       if (alignment) {
         const before = shown;
         shown = alignment;
@@ -82,14 +83,14 @@
           tile.hidden = !vectors[k];
           if (vectors[k]) NADLAB.paintSigned(tile, vectors[k], n);
         });
-        wall.setAttribute("aria-label", `The first ${Math.min(WALL, vectors.length)} NADs as images. The first eigenvalue is ${number(eigenvalues[0])} times the mean of all.`);
+        first.textContent = vectors.length ? `The first ${WALL} NADs` : "With shortcuts, NADs are computed up to 32 × 32.";
+        if (vectors.length) wall.setAttribute("aria-label", `The first ${Math.min(WALL, vectors.length)} NADs as images. The first eigenvalue is ${number(eigenvalues[0])} times the mean of all.`);
         if (slowly && !NADLAB.still()) wall.animate([{ opacity: 0.15 }, { opacity: 1 }], { duration: 500 });
         box.classList.remove("nl-waiting");
       }
-      const drawn = values || eigenvalues;
-      if (drawn && spectrum) {
+      if (eigenvalues && spectrum) {
         const decades = [[1e-6, "10⁻⁶"], [1e-4, "10⁻⁴"], [0.01, "0.01"], [1, "1"], [100, "100"], [1e4, "10⁴"]];
-        chart.draw([{ x: Array.from(drawn, (_, k) => k + 1), y: drawn, colour: NADLAB.COLOURS[0] }],
+        chart.draw([{ x: Array.from(eigenvalues, (_, k) => k + 1), y: eigenvalues, colour: NADLAB.COLOURS[0] }],
           { label: "index", min: 1, max: shown.size ** 2, log: true, ticks: [1, 10, 100, 1000].filter((k) => k <= shown.size ** 2).map((k) => [k, String(k)]) },
           { label: "eigenvalue / mean", min: 1e-6, max: 1e4, log: true, ticks: decades });
       }

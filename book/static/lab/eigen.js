@@ -1,4 +1,4 @@
-/* Eigenvalues and eigenvectors of symmetric matrices, and of operators that are known by what they do to an image.
+/* Eigenvalues and eigenvectors of symmetric matrices.
 
    Matrices are Float64Arrays, row by row. This file and recursion.js are also the whole program of a worker, so each is
    one function that fills NADLAB and needs nothing of the page. */
@@ -9,56 +9,84 @@ var NADLAB_PARTS = NADLAB_PARTS || [];
 NADLAB_PARTS.push(function eigen(NADLAB) {
   const EPS = 2 ** -52;
 
-  /* All eigenvalues, the largest first, and if asked for the eigenvectors, one in each row. */
-  NADLAB.eigh = function (matrix, n, withVectors = true) {
-    const a = Float64Array.from(matrix);
-    const [diagonal, beside] = [new Float64Array(n), new Float64Array(n)];
-    const reflections = tridiagonalise(a, n, diagonal, beside);
-    const z = withVectors ? product(reflections, n) : null;
+  /* All eigenvalues, the largest first, and the eigenvectors, one in each row. */
+  NADLAB.eigh = function (matrix, n) {
+    const { diagonal, beside, reflections } = tridiagonalise(Float64Array.from(matrix), n);
+    const z = product(reflections, n);
     diagonalise(diagonal, beside, z, n);
-    const order = Array.from(diagonal.keys()).sort((i, j) => diagonal[j] - diagonal[i]);
-    const values = Float64Array.from(order, (k) => diagonal[k]);
-    return { values, vectors: z && order.map((k) => z.slice(k * n, (k + 1) * n)) };
+    const order = descending(diagonal);
+    return { values: diagonal.map((_, k) => diagonal[order[k]]), vectors: order.map((k) => z.slice(k * n, (k + 1) * n)) };
   };
 
-  /* Householder: A = Q T Qᵀ, with T tridiagonal and Q a product of reflections I − v vᵀ. */
-  function tridiagonalise(a, n, diagonal, beside) {
-    const reflections = [];
+  /* All eigenvalues, and of a large matrix, which is overwritten, only the first eigenvectors: by inverse iteration. */
+  NADLAB.leading = function (matrix, n, count) {
+    const { diagonal, beside, reflections } = tridiagonalise(matrix, n);
+    const values = diagonal.slice();
+    diagonalise(values, beside.slice(), null, n);
+    values.sort().reverse();
+    const size = Math.max(Math.abs(values[0]), Math.abs(values[n - 1])) || 1;
+    const found = [];
+    for (let k = 0; k < Math.min(count, n); k++) {
+      let x = Float64Array.from({ length: n }, (_, i) => Math.cos(i * i * (k + 1)) + 0.1); // as good as random, always the same
+      for (let pass = 0; pass < 3; pass++) {
+        x = solve(diagonal, beside, values[k] + EPS * size * k, x, size * EPS);
+        // Where eigenvalues nearly coincide, only orthogonality keeps the vectors apart.
+        for (let other = 0; other < k; other++) {
+          if (values[other] - values[k] < 1e-3 * size) subtract(x, dot(x, found[other]), found[other]);
+        }
+        const norm = Math.sqrt(dot(x, x));
+        x = x.map((entry) => entry / norm);
+      }
+      found.push(x);
+    }
+    const vectors = found.map((x) => {
+      const vector = x.slice();
+      for (let k = n - 1; k >= 0; k--) if (reflections[k]) subtract(vector, dot(vector, reflections[k]), reflections[k]);
+      return vector;
+    });
+    return { values, vectors };
+  };
+
+  /* Householder: A = Q T Qᵀ, with T tridiagonal and Q a product of reflections I − v vᵀ. Only the part of A above the diagonal
+     is read and written. */
+  function tridiagonalise(a, n) {
+    const [diagonal, beside, reflections] = [new Float64Array(n), new Float64Array(n), []];
     const p = new Float64Array(n);
     for (let k = 0; k < n; k++) {
       diagonal[k] = a[k * n + k];
+      reflections.push(null);
       if (k === n - 1) break;
       let norm = 0;
       for (let i = k + 1; i < n; i++) norm += a[k * n + i] ** 2;
       norm = Math.sqrt(norm);
       const first = a[k * n + k + 1];
-      if (k === n - 2 || norm === 0) {
-        beside[k] = first;
-        reflections.push(null);
-        continue;
-      }
-      const sign = first > 0 ? -1 : 1; // the new entry has the other sign, so that nothing cancels
-      beside[k] = sign * norm;
+      beside[k] = first;
+      if (k === n - 2 || norm === 0) continue;
+      beside[k] = first > 0 ? -norm : norm; // the new entry has the other sign, so that nothing cancels
       const v = a.slice(k * n, (k + 1) * n).fill(0, 0, k + 1);
       v[k + 1] -= beside[k];
       const scale = 1 / Math.sqrt(norm * (norm + Math.abs(first))); // makes vᵀv = 2
       for (let i = k + 1; i < n; i++) v[i] *= scale;
       // With p = A v − ½ (vᵀ A v) v, the reflected matrix is A − v pᵀ − p vᵀ.
-      let half = 0;
+      p.fill(0);
       for (let i = k + 1; i < n; i++) {
-        let sum = 0;
-        for (let j = k + 1, at = i * n; j < n; j++) sum += a[at + j] * v[j];
-        p[i] = sum;
-        half += 0.5 * sum * v[i];
+        const [vi, row] = [v[i], i * n];
+        let sum = a[row + i] * vi;
+        for (let j = i + 1; j < n; j++) {
+          const entry = a[row + j];
+          sum += entry * v[j];
+          p[j] += entry * vi;
+        }
+        p[i] += sum;
       }
-      for (let i = k + 1; i < n; i++) p[i] -= half * v[i];
+      subtract(p, dot(p, v) / 2, v);
       for (let i = k + 1; i < n; i++) {
-        const [vi, pi] = [v[i], p[i]];
-        for (let j = k + 1, at = i * n; j < n; j++) a[at + j] -= vi * p[j] + pi * v[j];
+        const [vi, pi, row] = [v[i], p[i], i * n];
+        for (let j = i; j < n; j++) a[row + j] -= vi * p[j] + pi * v[j];
       }
-      reflections.push(v);
+      reflections[k] = v;
     }
-    return reflections;
+    return { diagonal, beside, reflections };
   }
 
   /* Qᵀ, the transposed product of the reflections. */
@@ -119,50 +147,36 @@ NADLAB_PARTS.push(function eigen(NADLAB) {
     }
   }
 
-  /* The first eigenvectors of a symmetric operator, by block Krylov and Rayleigh-Ritz.
-
-     Eigenvalues that occur several times are found if the block of vectors to start from is as wide. It ends when the
-     residuals are small against the largest eigenvalue, or when the subspace is full; the eigenvalues' errors are of the
-     order of the residuals' squares. */
-  NADLAB.leading = function (apply, start, count, { most = 240, tolerance = 1e-4 } = {}) {
-    const [basis, images] = [[], []];
-    for (let block = start, blocks = 1; ; blocks++) {
-      const first = basis.length;
-      for (const vector of block) {
-        const before = norm(vector);
-        for (let pass = 0; pass < 2; pass++) for (const q of basis) subtract(vector, dot(q, vector), q);
-        const length = norm(vector);
-        if (length > 1e-10 * before) basis.push(vector.map((x) => x / length));
+  /* (T − shift I)⁻¹ b for a tridiagonal T, by elimination with pivots; a pivot of zero becomes `tiny`. */
+  function solve(diagonal, beside, shift, b, tiny) {
+    const n = b.length;
+    const [u, v, w, x] = [new Float64Array(n), new Float64Array(n), new Float64Array(n), b.slice()];
+    u[0] = diagonal[0] - shift;
+    v[0] = beside[0];
+    for (let i = 0; i < n - 1; i++) {
+      const [left, middle, right] = [beside[i], diagonal[i + 1] - shift, i < n - 2 ? beside[i + 1] : 0];
+      if (Math.abs(left) > Math.abs(u[i])) { // the next row is the better pivot
+        const factor = u[i] / left;
+        [u[i + 1], v[i + 1]] = [v[i] - factor * middle, -factor * right];
+        [u[i], v[i], w[i]] = [left, middle, right];
+        [x[i], x[i + 1]] = [x[i + 1], x[i] - factor * x[i + 1]];
+      } else {
+        const factor = left / (u[i] || tiny);
+        [u[i + 1], v[i + 1]] = [middle - factor * v[i], right];
+        x[i + 1] -= factor * x[i];
       }
-      for (let k = first; k < basis.length; k++) images.push(apply(basis[k]));
-      block = images.slice(first).map((image) => image.slice());
-      const full = !block.length || basis.length + block.length > most;
-      if (blocks % 2 && !full) continue;
-      const ritz = rayleighRitz(basis, images, count);
-      if (full || Math.max(...ritz.residuals) <= tolerance * ritz.values[0]) return ritz;
     }
-  };
+    for (let i = n - 1; i >= 0; i--) {
+      let sum = x[i];
+      if (i < n - 1) sum -= v[i] * x[i + 1];
+      if (i < n - 2) sum -= w[i] * x[i + 2];
+      x[i] = sum / (u[i] || tiny);
+    }
+    return x;
+  }
 
-  function rayleighRitz(basis, images, count) {
-    const n = basis.length;
-    const small = new Float64Array(n * n);
-    for (let i = 0; i < n; i++) {
-      for (let j = 0; j <= i; j++) small[i * n + j] = small[j * n + i] = dot(basis[i], images[j]);
-    }
-    const { values, vectors } = NADLAB.eigh(small, n);
-    const kept = Math.min(count, n);
-    const combine = (weights, list) => {
-      const sum = new Float64Array(list[0].length);
-      list.forEach((one, k) => subtract(sum, -weights[k], one));
-      return sum;
-    };
-    const found = vectors.slice(0, kept).map((weights) => combine(weights, basis));
-    const residuals = found.map((vector, k) => {
-      const image = combine(vectors[k], images);
-      subtract(image, values[k], vector);
-      return norm(image);
-    });
-    return { values: values.slice(0, kept), vectors: found, residuals };
+  function descending(values) {
+    return Array.from(values.keys()).sort((i, j) => values[j] - values[i]);
   }
 
   function dot(a, b) {
@@ -174,6 +188,4 @@ NADLAB_PARTS.push(function eigen(NADLAB) {
   function subtract(a, weight, b) {
     for (let i = 0; i < a.length; i++) a[i] -= weight * b[i];
   }
-
-  const norm = (a) => Math.sqrt(dot(a, a));
 });

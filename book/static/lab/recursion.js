@@ -10,7 +10,6 @@
 NADLAB_PARTS.push(function recursion(NADLAB) {
   const RELU = 1 / 2; // E[φ'²] for a symmetric input
   const LOST = 1e-11; // α below this share of its mean is rounding
-  const BLOCK = 24; // vectors that the search for eigenvectors starts from: ResNet-18 has eigenvalues that nearly coincide
   const MERGED = 1e-8; // size of a merged term, relative to the largest, below which it is left out
 
   NADLAB.PRESETS = {
@@ -255,9 +254,11 @@ NADLAB_PARTS.push(function recursion(NADLAB) {
     return { size: n, mean, alpha, lost };
   };
 
-  /* The first eigenvectors, as images in rows, and the eigenvalues: all of them for a chain, the first for shortcuts. */
+  /* The first eigenvectors, as images in rows, and all eigenvalues. With shortcuts there are none of either beyond 32 × 32: they
+     would take a matrix of 4096 × 4096 numbers. */
   NADLAB.nads = function (covariance, count = 24) {
-    return covariance.terms.length === 1 ? ofChain(covariance, count) : ofSum(covariance, count);
+    if (covariance.terms.length === 1) return ofChain(covariance, count);
+    return covariance.size <= 32 ? ofSum(covariance, count) : { eigenvalues: new Float64Array(0), vectors: [] };
   };
 
   function ofChain({ size: n, terms: [matrix] }, count) {
@@ -273,35 +274,16 @@ NADLAB_PARTS.push(function recursion(NADLAB) {
 
   /* G maps symmetric images to symmetric ones, and antisymmetric ones to antisymmetric: two problems of half the size. */
   function ofSum(covariance, count) {
-    const { size: n, terms } = covariance;
-    const { vectors } = NADLAB.eigh(terms[0], n);
     const found = [1, -1].flatMap((sign) => {
-      const half = sector(covariance, sign);
-      const length = half.rows.length;
-      const start = []; // the first eigenvectors of the largest term
-      for (let a = 0; a < n && start.length < BLOCK; a++) {
-        for (let b = 0; b < a + (1 + sign) / 2 && start.length < BLOCK; b++) {
-          start.push(Float64Array.from({ length }, (_, k) => {
-            const [p, q] = [half.rows[k], half.columns[k]];
-            return vectors[a][p] * vectors[b][q] + sign * vectors[a][q] * vectors[b][p];
-          }));
-        }
-      }
-      const apply = (x) => {
-        const result = new Float64Array(length);
-        for (let row = 0, at = 0; row < length; row++) {
-          let sum = 0;
-          for (let column = 0; column < length; column++, at++) sum += half.matrix[at] * x[column];
-          result[row] = sum;
-        }
-        return result;
-      };
-      const ritz = NADLAB.leading(apply, start, 20);
-      return ritz.vectors.map((packed, k) => ({ vector: half.unpack(packed), value: ritz.values[k] }));
+      const { matrix, rows, unpack } = sector(covariance, sign);
+      const { values, vectors } = NADLAB.leading(matrix, rows.length, count);
+      return Array.from(values, (value, k) => ({ value: Math.max(0, value), vector: () => unpack(vectors[k]) }));
     });
     found.sort((one, other) => other.value - one.value);
-    const kept = found.slice(0, count);
-    return { eigenvalues: Float64Array.from(kept, ({ value }) => value), vectors: kept.map(({ vector }) => vector) };
+    return {
+      eigenvalues: Float64Array.from(found, ({ value }) => value),
+      vectors: found.slice(0, count).map(({ vector }) => vector()),
+    };
   }
 
   /* The matrix of G over symmetric (sign 1) or antisymmetric (−1) images, in the basis of (e_p e_qᵀ ± e_q e_pᵀ)/√2. */
@@ -339,7 +321,7 @@ NADLAB_PARTS.push(function recursion(NADLAB) {
       });
       return image;
     };
-    return { matrix, rows, columns, unpack };
+    return { matrix, rows, unpack };
   }
 
   function outer(a, b) {
@@ -347,13 +329,4 @@ NADLAB_PARTS.push(function recursion(NADLAB) {
     a.forEach((x, p) => b.forEach((y, q) => { result[p * b.length + q] = x * y; }));
     return result;
   }
-
-  /* All eigenvalues of a sum of products. */
-  NADLAB.spectrum = function (covariance) {
-    const values = [1, -1].flatMap((sign) => {
-      const { matrix, rows } = sector(covariance, sign);
-      return Array.from(NADLAB.eigh(matrix, rows.length, false).values);
-    });
-    return Float64Array.from(values, (value) => Math.max(0, value)).sort().reverse();
-  };
 });
