@@ -174,7 +174,10 @@ def test_chapter_1_agrees_with_python(page: Page, seed: int) -> None:
     source = random.Random(seed)
     frequency, phase = (source.randint(-16, 16), source.randint(1, 15)), source.uniform(0, math.pi)
     epsilon, sigma = source.uniform(0.1, 3), source.uniform(0, 5)
-    v, r = nt.fourier_atom((32, 32), frequency, phase, dtype=torch.float64), nt.random_direction((32, 32), seed).double()
+    v, r = (
+        nt.fourier_atom((32, 32), frequency, phase, dtype=torch.float64),
+        nt.random_direction((32, 32), seed).double(),
+    )
     problem = nt.LinearlySeparable(v, epsilon, sigma)
     g = torch.randn(1024, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     own = page.evaluate(
@@ -243,8 +246,13 @@ def test_bets_are_about_stored_results(page: Page) -> None:
 
     for network in page.evaluate("() => NADLAB_DATA.networks"):
         table = load_table("A1", architecture=network["key"])
-        stored = {(int(i), int(j)): a for i, j, a in zip(table.frequency_i, table.frequency_j, table.test_accuracy, strict=True)}
-        assert {tuple(wave["frequency"]): wave["accuracy"] for wave in network["waves"]} == pytest.approx(stored, abs=1e-4)
+        stored = {
+            (int(i), int(j)): a
+            for i, j, a in zip(table.frequency_i, table.frequency_j, table.test_accuracy, strict=True)
+        }
+        assert {tuple(wave["frequency"]): wave["accuracy"] for wave in network["waves"]} == pytest.approx(
+            stored, abs=1e-4
+        )
         assert network["phase"] == table.attrs["parameters"]["phase"]
         assert table.attrs["revision"] in network["stamp"]
 
@@ -314,7 +322,10 @@ def test_an_address_brings_its_architectures_back(browser: Browser, folder: Path
     with visit(browser, folder.as_uri(), address, width=390) as (page, problems):
         box = page.locator('[data-lab="draw"]')
         page.wait_for_function("() => !document.querySelector('.nl-waiting')")
-        assert box.locator(".nl-title").all_inner_texts() == ["Your own: 16 × 16 → 1 × 1", "Pinned. Your own: 32 × 32 → 14 × 14"]
+        assert box.locator(".nl-title").all_inner_texts() == [
+            "Your own: 16 × 16 → 1 × 1",
+            "Pinned. Your own: 32 × 32 → 14 × 14",
+        ]
         box.get_by_role("button", name="ResNet-18").press("Enter")
         page.wait_for_function("() => document.querySelector('.nl-title').textContent.startsWith('ResNet-18')")
         assert problems == []

@@ -44,8 +44,9 @@ def stored_accuracies() -> dict[str, Any]:
         table = load_table(experiment, architecture=architecture)
         settings, record = table.attrs["parameters"], table.attrs
         waves = table.groupby(["frequency_i", "frequency_j"], sort=True)["test_accuracy"].mean()
+        width = settings["build_options"].get("width", 1)
         stamp = (
-            f"{experiment} at {record['scale']} scale: {settings['num_train']:,} samples, σ = {settings['sigma']:g}, "
+            f"{experiment} at {record['scale']} scale: {f'a width of {width:g}, ' if width != 1 else ''}{settings['num_train']:,} samples, σ = {settings['sigma']:g}, "
             f"ε = {settings['epsilon']:g}, seed {record['seed']}, revision {record['revision']}, {record['date'][:10]}."
         )
         networks.append(
