@@ -1,7 +1,7 @@
 """Sphinx extension: the labs in the pages, which work without a kernel.
 
-A page holds ``<div class="nad-lab" data-lab="...">``. Its scripts in ``static/lab`` are loaded by the pages that have one,
-and by no other. What the bets are about are stored results: they are written into a script when the book is built.
+A page holds ``<div class="nad-lab" data-lab="...">``. The scripts in ``static/lab`` are loaded by the pages that have
+one, and by no other. The bets are about stored results, which are written into a script when the book is built.
 """
 
 import json
@@ -45,9 +45,10 @@ def stored_accuracies() -> dict[str, Any]:
         settings, record = table.attrs["parameters"], table.attrs
         waves = table.groupby(["frequency_i", "frequency_j"], sort=True)["test_accuracy"].mean()
         width = settings["build_options"].get("width", 1)
+        narrow = f"a width of {width:g}, " if width != 1 else ""
         stamp = (
-            f"{experiment} at {record['scale']} scale: {f'a width of {width:g}, ' if width != 1 else ''}{settings['num_train']:,} samples, σ = {settings['sigma']:g}, "
-            f"ε = {settings['epsilon']:g}, seed {record['seed']}, revision {record['revision']}, {record['date'][:10]}."
+            f"{experiment} at {record['scale']} scale: {narrow}{settings['num_train']:,} samples, "
+            f"σ = {settings['sigma']:g}, ε = {settings['epsilon']:g}, seed {record['seed']}, revision {record['revision']}, {record['date'][:10]}."
         )
         networks.append(
             {
