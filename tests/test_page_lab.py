@@ -1,4 +1,4 @@
-"""The labs in the pages, in a real browser from a folder with the network cut: their mathematics, and their controls."""
+"""The labs in the pages, in a real browser from a folder with the network cut: mathematics and controls."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Shortcut(nn.Sequential):
 
 
 def computed(page: Page, text: str) -> dict[str, Any]:
-    """What the page makes of an architecture: covariance, all eigenvalues, first NADs, α of some waves; and its Python."""
+    """What the page makes of an architecture: covariance, eigenvalues, first NADs, α of some waves; and its Python."""
     return page.evaluate(
         """([text, waves]) => {
             const architecture = NADLAB.parse(text);
@@ -162,11 +162,9 @@ def test_the_page_computes_what_python_computes(page: Page, text: str) -> None:
 
 
 def test_wrong_architectures_are_told(page: Page) -> None:
+    told = "(text) => { try { NADLAB.sizes(NADLAB.parse(text)); } catch ({ message }) { return message; } }"
     for text in ("32 q3", "32 c5.1.9", "4 c5.1.0", "32 g c3.1.1", "32 s3 c3.1.1", "32 s1 c3.1.0", "32 s1 a1.1", "99"):
-        assert page.evaluate(
-            "(text) => { try { NADLAB.sizes(NADLAB.parse(text)); return ''; } catch (error) { return error.message; } }",
-            text,
-        ), text
+        assert page.evaluate(told, text), text
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -332,7 +330,27 @@ def test_an_address_brings_its_architectures_back(browser: Browser, folder: Path
         assert sideways_scroll(page) == []
 
 
-def test_the_labs_are_accessible_on_light_and_dark_pages(page: Page) -> None:
+def test_the_first_page_moves_until_the_reader_takes_over(browser: Browser, folder: Path) -> None:
+    where = "() => document.querySelector('[data-lab=hero] .nl-mark').style.cssText"
+    moved = "(before) => document.querySelector('[data-lab=hero] .nl-mark').style.cssText !== before"
+    for motion in ("no-preference", "reduce"):
+        page = browser.new_page(reduced_motion=motion)
+        page.goto(f"{folder.as_uri()}/all.html")
+        hero = page.locator('[data-lab="hero"]')
+        button = hero.locator(".nl-foot button")
+        button.wait_for()
+        if motion == "no-preference":
+            assert button.inner_text() == "Pause"
+            page.wait_for_function(moved, arg=page.evaluate(where))
+            hero.get_by_role("button", name="VGG-11").press("Enter")
+        assert button.inner_text() == "Play"
+        before = page.evaluate(where)
+        page.wait_for_timeout(600)
+        assert page.evaluate(where) == before
+        page.close()
+
+
+def test_the_labs_are_accessible(page: Page) -> None:
     assert inaccessible(page, contrast=True) == []
 
 

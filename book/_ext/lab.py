@@ -48,7 +48,8 @@ def stored_accuracies() -> dict[str, Any]:
         narrow = f"a width of {width:g}, " if width != 1 else ""
         stamp = (
             f"{experiment} at {record['scale']} scale: {narrow}{settings['num_train']:,} samples, "
-            f"σ = {settings['sigma']:g}, ε = {settings['epsilon']:g}, seed {record['seed']}, revision {record['revision']}, {record['date'][:10]}."
+            f"σ = {settings['sigma']:g}, ε = {settings['epsilon']:g}, seed {record['seed']}, "
+            f"revision {record['revision']}, {record['date'][:10]}."
         )
         networks.append(
             {

@@ -1,7 +1,7 @@
 """From a slider's movement to the picture, in the page: a chain of layers, and ResNet-18.
 
 Run with ``python -m pytest tests/benchmarks/bench_lab.py -s``; it prints the times and asserts none. They are wall time
-in Chromium, until the map, the NADs and the eigenvalues are drawn: for chains the longest time for which the page is busy.
+in Chromium, until the map, the NADs and the eigenvalues are drawn: for chains as long as the page is busy.
 """
 
 from __future__ import annotations

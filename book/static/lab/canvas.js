@@ -6,14 +6,15 @@ var NADLAB = {};
 NADLAB_PARTS.forEach((part) => part(NADLAB));
 
 (function canvas() {
-  /* Between colours at equal distances. */
+  /* 256 colours between some at equal distances. */
   const scale = (...colours) => {
     const steps = colours.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-    return (share) => {
-      const place = Math.min(1, Math.max(0, share)) * (steps.length - 1);
+    const table = Array.from({ length: 256 }, (_, index) => {
+      const place = (index / 255) * (steps.length - 1);
       const k = Math.min(steps.length - 2, Math.floor(place));
-      return steps[k].map((low, channel) => low + (place - k) * (steps[k + 1][channel] - low));
-    };
+      return steps[k].map((low, channel) => Math.round(low + (place - k) * (steps[k + 1][channel] - low)));
+    });
+    return (share) => table[Math.min(255, Math.max(0, Math.round(255 * share)))];
   };
   /* Viridis, and RdBu reversed: SEQUENTIAL and DIVERGING of companion/style.py, at eleven places. */
   NADLAB.sequential = scale("#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c", "#22a884", "#44bf70",
@@ -45,7 +46,10 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
     const image = new ImageData(columns, rows);
     for (let k = 0; k < values.length; k++) {
       if (Number.isNaN(values[k])) continue;
-      image.data.set(colour(values[k]), 4 * k);
+      const [red, green, blue] = colour(values[k]);
+      image.data[4 * k] = red;
+      image.data[4 * k + 1] = green;
+      image.data[4 * k + 2] = blue;
       image.data[4 * k + 3] = 255;
     }
     canvas.getContext("2d").putImageData(image, 0, 0);

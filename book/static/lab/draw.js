@@ -90,7 +90,9 @@
       }
       if (eigenvalues && spectrum) {
         const decades = [[1e-6, "10⁻⁶"], [1e-4, "10⁻⁴"], [0.01, "0.01"], [1, "1"], [100, "100"], [1e4, "10⁴"]];
-        chart.draw([{ x: Array.from(eigenvalues, (_, k) => k + 1), y: eigenvalues, colour: NADLAB.COLOURS[0] }],
+        // On a logarithmic axis the later points fall together: draw fewer of them.
+        const drawn = Array.from(eigenvalues.keys()).filter((k) => k % Math.ceil((k + 1) / 100) === 0 || k === eigenvalues.length - 1);
+        chart.draw([{ x: drawn.map((k) => k + 1), y: drawn.map((k) => eigenvalues[k]), colour: NADLAB.COLOURS[0] }],
           { label: "index", min: 1, max: shown.size ** 2, log: true, ticks: [1, 10, 100, 1000].filter((k) => k <= shown.size ** 2).map((k) => [k, String(k)]) },
           { label: "eigenvalue / mean", min: 1e-6, max: 1e4, log: true, ticks: decades });
       }

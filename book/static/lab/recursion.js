@@ -263,12 +263,11 @@ NADLAB_PARTS.push(function recursion(NADLAB) {
 
   function ofChain({ size: n, terms: [matrix] }, count) {
     const { values, vectors } = NADLAB.eigh(matrix, n);
-    const pairs = Array.from({ length: n * n }, (_, k) => [Math.floor(k / n), k % n]);
-    const value = ([a, b]) => Math.max(0, values[a]) * Math.max(0, values[b]);
-    pairs.sort((one, other) => value(other) - value(one));
+    const products = Float64Array.from({ length: n * n }, (_, k) => Math.max(0, values[Math.floor(k / n)]) * Math.max(0, values[k % n]));
+    const order = Array.from(products.keys()).sort((one, other) => products[other] - products[one]);
     return {
-      eigenvalues: Float64Array.from(pairs, value),
-      vectors: pairs.slice(0, count).map(([a, b]) => outer(vectors[a], vectors[b])),
+      eigenvalues: Float64Array.from(order, (k) => products[k]),
+      vectors: order.slice(0, count).map((k) => outer(vectors[Math.floor(k / n)], vectors[k % n])),
     };
   }
 
