@@ -91,7 +91,7 @@
     const said = NADLAB.announcer();
     const status = make("p", { class: "nl-verdict" });
     const [above, below, curve] = ["The wave and its pooled samples", "The filter's response, with the wave's frequency and its aliases",
-      "Best accuracy after pooling, by frequency"].map((name) => NADLAB.chart(name, { width: 680, height: 165 }));
+      "Best accuracy after pooling, by frequency"].map((name) => NADLAB.chart(name, { width: Math.max(300, box.clientWidth - 34), height: 165 }));
     const update = () => {
       const { frequency, phase, stride, prefilter, ratio } = state;
       const bins = size / stride;

@@ -31,7 +31,7 @@
     const first = make("p", { class: "nl-caption" });
     const wall = make("div", { class: "nl-wall", role: "img" });
     const tiles = Array.from({ length: WALL }, () => wall.appendChild(make("canvas", { "aria-hidden": "true" })));
-    const chart = NADLAB.chart("The spectrum: eigenvalues in units of their mean, from the first to the last");
+    const chart = NADLAB.chart("The spectrum: eigenvalues in units of their mean, from the first to the last", { width: Math.min(460, innerWidth - 70) });
     const box = make("div", { class: "nl-panel" }, title,
       make("div", {}, make("p", { class: "nl-caption" }, "How much every wave v is preferred: α(v)"), map, legend,
         make("div", { class: "nl-seen" }, wave, make("div", { class: "nl-side" }, make("p", { class: "nl-value" }, name, make("br"), value), phases))),
