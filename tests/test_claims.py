@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
-from companion import claims, experiments, published
+from companion import claims, compact, experiments, published
 from companion.__main__ import _parser, main
 from companion.claims import alignment, catalogue, checking, display, evidence
 
@@ -421,6 +421,7 @@ def test_the_authors_files_are_never_downloaded(monkeypatch, tmp_path):
     monkeypatch.setenv("NADTOOLS_DATA", str(tmp_path))
     monkeypatch.setenv("NADTOOLS_CACHE", str(tmp_path))
     monkeypatch.setattr(published, "_read", refuse)
+    monkeypatch.setattr(compact, "FOLDER", tmp_path)
     for name in ("A1-lenet-map", "A5-lenet-published", "A6-lenet-points", "A6-strongest-published"):
         claim = BY_ID[name]
         outcome = claims.evaluate(claim)
