@@ -8,6 +8,7 @@ Hermite polynomials, and then :math:`\Lambda = \sum_k c_k(q)\,c_k(q')\,\rho^k` w
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -74,6 +75,7 @@ def _series(function: Function, deviations: Tensor, correlation: Tensor) -> Tens
     return result
 
 
+@functools.cache
 def _grid() -> tuple[Tensor, Tensor]:
     """Points and weights of a standard normal variable; symmetric, and 0 is not among them."""
     u = (torch.arange(_GRID, dtype=torch.float64) + 0.5) / _GRID * 2 * _RANGE - _RANGE
