@@ -81,7 +81,7 @@ class Call:
     signal_variance: float
     is_output: bool
     variances: Mapping[str, float]
-    gate: float | None  # the value at rest of a sigmoid whose result is one of the inputs
+    gate: tuple[int, float] | None  # which input is a sigmoid's result, and that one's value at rest
 
     def refuse(self, reason: str) -> NoReturn:
         """Say that there is no rule."""
