@@ -18,7 +18,9 @@ linear. Without shortcuts every step acts on rows and columns separately: C is a
 
 **With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by
 :math:`\dot\Lambda(p, p') = E[\varphi'(z_p) \varphi'(z_{p'})]`, where the z are normal with the covariance that the same
-kind of recursion carries forward. That is exact in the limit of infinite width, for average pooling.
+kind of recursion carries forward. At x₀ = 0 that is exact in the limit of infinite width, for average pooling. At other
+points it needs more: the first layer's weights are few, and where activations follow it directly they know its masks. The
+error this makes falls with the number of weights of a filter, as 1 / channels of the image.
 ``nonlinearity="linear"`` takes :math:`\dot\Lambda = E[\varphi'^2]` everywhere: the limit at x₀ = 0 for convolutions
 without padding, where all positions have the same z, and an approximation else.
 """
@@ -127,6 +129,9 @@ def analytic_nads(
             "or give their variance by weight_variances"
         )
     exact = nonlinearity == "infinite-width"
+    limit = "in the limit of infinite width"
+    if not (isinstance(evaluation_point, str) and evaluation_point == "zero"):
+        limit += " and of many weights in each filter of the first layer"
     metadata = {
         "architecture": name,
         "method": "analytic",
@@ -135,7 +140,7 @@ def analytic_nads(
         "signal_variance": float(signal_variance),
         "build_options": {key: repr(value) for key, value in build_options.items()},
         "kronecker": all(part.is_product for part in total),
-        "exact": "in the limit of infinite width" if exact else "for the network with constant activation gains",
+        "exact": limit if exact else "for the network with constant activation gains",
         "approximations": network.notes,
         **({"num_directions": num_directions} if num_directions not in (None, math.prod(shape)) else {}),
         **storage.provenance(seed),

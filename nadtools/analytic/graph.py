@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +12,12 @@ from torch import Tensor, fx, nn
 
 from nadtools.analytic.covariance import Covariance
 from nadtools.analytic.operations import Call, NoRuleError, Operation, Place
-from nadtools.analytic.rules import MODULES, gate_at_rest, operation
+from nadtools.analytic.rules import gate_at_rest, operation, rule_type
 from nadtools.analytic.signals import DependentSignals, Signal
 
 __all__ = ["Network", "Step", "trace"]
 
+_CUTS = (torch.chunk, torch.split, "chunk", "split")
 _ADVICE = "write the network's forward() without branches that depend on values, or use nadtools.estimate_nads"
 
 
@@ -101,7 +103,7 @@ class Network:
 
 class _Tracer(fx.Tracer):
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, tuple(MODULES)) or super().is_leaf_module(m, module_qualified_name)
+        return rule_type(m) is not None or super().is_leaf_module(m, module_qualified_name)
 
 
 class _Recorder(fx.Interpreter):
@@ -202,18 +204,14 @@ class _Builder:
                 value = self.recorder.seen[node.name]
                 if not isinstance(value, tuple) and not isinstance(value, list):
                     continue  # a number
-                if node.target in (torch.chunk, torch.split) or node.target in ("chunk", "split"):
+                if node.target in _CUTS:
                     source = node.args[0]
                     places[node.name], aliases[node.name] = places[source.name], aliases[source.name]
                     continue
-                if node.target.__class__.__name__ != "str" and getattr(node.target, "__name__", "") == "getitem":
-                    if isinstance(self.recorder.seen[node.args[0].name], tuple) and not isinstance(
-                        self.recorder.seen[node.args[0].name], torch.Size
-                    ):
-                        if node.args[0].target not in (torch.chunk, torch.split, "chunk", "split"):
-                            places[node.name] = places[node.args[0].name]
-                            aliases[node.name] = aliases[node.args[0].name]
-                            continue
+                if self._is_first_of_tuple(node):
+                    source = node.args[0]
+                    places[node.name], aliases[node.name] = places[source.name], aliases[source.name]
+                    continue
                 call = self._call(node, places, calls, node is output)
                 if call.module is not None and any(True for _ in call.module.parameters()):
                     if call.name in used and not isinstance(call.module, nn.modules.batchnorm._NormBase):
@@ -227,6 +225,13 @@ class _Builder:
                 inputs = tuple(aliases[n.name] for n in self._tensors(node))
                 steps.append(Step(node.name, f"{call.name} ({call.kind})", inputs, found, places[node.name]))
         return Network(tuple(steps), image, aliases[last.name])
+
+    def _is_first_of_tuple(self, node: fx.Node) -> bool:
+        """Whether it only unpacks a layer's results, as of attention, whose first one is meant."""
+        if node.target is not operator.getitem or node.args[0].target in _CUTS:  # type: ignore[union-attr]
+            return False
+        value = self.recorder.seen[node.args[0].name]  # type: ignore[union-attr]
+        return isinstance(value, tuple) and not isinstance(value, torch.Size)
 
     def _tensors(self, node: fx.Node) -> list[fx.Node]:
         """The inputs that depend on the image, as often and in the order in which the layer reads them."""
@@ -249,14 +254,18 @@ class _Builder:
             return places[n.name] if n.name in places else seen[n.name]
 
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), value)
-        if kind == "getitem" and node.args[0].target in (torch.chunk, torch.split, "chunk", "split"):  # type: ignore[union-attr]
+        if kind == "getitem" and node.args[0].target in _CUTS:  # type: ignore[union-attr]
             args = (args[0], self._cut(node))
         shape = seen[node.name]
         if isinstance(shape, tuple) and not isinstance(shape, torch.Size):
             shape = shape[0]
         if len(shape) < 2 or shape[0] != 2:
             raise NoRuleError(f"{self._where(node)} ({kind}) joins the images of a batch, which has no rule")
-        gates = [gate for n in self._tensors(node) if n.name in calls and (gate := gate_at_rest(calls[n.name]))]
+        gates = [
+            (number, gate)
+            for number, n in enumerate(self._tensors(node))
+            if n.name in calls and (gate := gate_at_rest(calls[n.name])) is not None
+        ]
         return Call(
             str(node.target) if module else self._where(node), kind, module, tuple(args), kwargs,
             tuple(places[n.name] for n in self._tensors(node)), tuple(shape[1:]), self.signal_variance, is_output,

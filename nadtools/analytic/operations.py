@@ -81,7 +81,7 @@ class Call:
     signal_variance: float
     is_output: bool
     variances: Mapping[str, float]
-    gate: float | None  # the value at rest of a sigmoid whose result is one of the inputs
+    gate: tuple[int, float] | None  # which input is a sigmoid's result, and that one's value at rest
 
     def refuse(self, reason: str) -> NoReturn:
         """Say that there is no rule."""
@@ -107,7 +107,7 @@ def weights(call: Call, weight: Tensor | None, fan_in: int, suffix: str = "") ->
         # The variance of the output layer is a factor of all eigenvalues and of nothing else.
         return 1 / (3 * fan_in) if call.is_output else 0.0
     mean = float(values.mean())
-    if abs(mean) > 0.1 * square**0.5 and abs(mean) > 6 * (square / count) ** 0.5:
+    if count >= 8 and abs(mean) > max(0.1 * square**0.5, 8 * float(values.std()) / count**0.5):
         call.refuse(
             f"its weights have mean {mean:.3g} beside a root mean square of {square**0.5:.3g}, and the recursion "
             "needs independent weights of mean zero"

@@ -29,7 +29,7 @@ from nadtools.analytic.operations import (
 )
 from nadtools.analytic.signals import Signal, flattened, reshaped, unflattened
 
-__all__ = ["MODULES", "NAMES", "gate_at_rest", "operation"]
+__all__ = ["MODULES", "NAMES", "gate_at_rest", "operation", "rule_type"]
 
 _MAX_NOTE = "max pooling as the average over its windows"
 _NORM_NOTE = "normalisation of many channels; what it subtracts along its own output is left out"
@@ -46,12 +46,17 @@ def operation(call: Call) -> Operation:
         If there is none.
     """
     if call.module is not None:
-        for kind, rule in MODULES.items():
-            if isinstance(call.module, kind):
-                return rule(call)
+        known = rule_type(call.module)
+        if known is not None:
+            return MODULES[known](call)
     elif call.kind in NAMES:
         return NAMES[call.kind](call)
     call.refuse("no rule is known for it")
+
+
+def rule_type(module: nn.Module) -> type[nn.Module] | None:
+    """The type whose rule fits a module: its own, or one whose ``forward`` it inherits."""
+    return next((k for k in type(module).__mro__ if k in MODULES and type(module).forward is k.forward), None)
 
 
 def _unit_vectors(size: int, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -346,10 +351,9 @@ def _multiplication(call: Call) -> Operation:
         return identity(call, 1 / square if divided else square)
     if call.gate is None or divided:
         call.refuse("it multiplies two tensors that depend on the image, and neither is a sigmoid's result")
-    full = [place.shape == call.shape for place in call.inputs]
-    if full.count(True) != 1:
-        call.refuse("which of the two tensors is the gate cannot be told from their shapes")
-    chosen, gain = full.index(True), call.gate**2
+    chosen, gain = 1 - call.gate[0], call.gate[1] ** 2
+    if call.inputs[chosen].shape != call.shape:
+        call.refuse("the gate is larger than what it multiplies")
 
     def backward(signal: Signal, _: object) -> list[Signal | None]:
         passed = signal.map(lambda part: part.scaled(gain))

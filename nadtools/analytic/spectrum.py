@@ -83,9 +83,16 @@ def _dense(part: Covariance, size: tuple[int, ...]) -> tuple[Tensor, Tensor]:
             vectors.append(basis @ block_vectors)
             keys += [(number, -rank, copy) for rank in range(len(block_values))]
     listed = torch.cat(values)
-    listed = torch.where(listed > len(matrix) * torch.finfo(torch.float64).eps * listed.max(), listed, 0.0)
-    order = sorted(range(len(keys)), key=lambda i: (-float(listed[i]), keys[i]))
-    return listed[order], fix_signs(torch.cat(vectors, dim=1).T[order]).reshape(-1, *size)
+    rounding = len(matrix) * torch.finfo(torch.float64).eps * float(listed.max())
+    listed = torch.where(listed > rounding, listed, 0.0)
+    # Eigenvalues that rounding cannot tell apart are in the order of their sectors.
+    falling = listed.argsort(descending=True)
+    ties = (listed[falling].diff() < -rounding).cumsum(0).tolist()
+    place = dict(zip(falling.tolist(), [0, *ties], strict=True))
+    order = sorted(range(len(keys)), key=lambda i: (place[i], keys[i]))
+    # So that they descend all the same:
+    ordered = listed[order].cummin(0).values
+    return ordered, fix_signs(torch.cat(vectors, dim=1).T[order]).reshape(-1, *size)
 
 
 def _largest_group(matrix: Tensor, size: tuple[int, ...]) -> SymmetryGroup:
