@@ -36,11 +36,13 @@ __all__ = [
     # networks
     "available", "build", "symmetry_group",
     # NADs
-    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy", "marchenko_pastur_band", "plot_spectra",
+    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy",
+    "marchenko_pastur_band", "plot_spectra",
     # trainings
     "TrainConfig", "TrainResult", "train", "Evaluation", "evaluate", "sweep",
     # interventions
     "poison", "decode", "flip",
     # modules
-    "analytic", "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage", "theory",
+    "analytic", "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage",
+    "theory",
 ]  # fmt: skip
