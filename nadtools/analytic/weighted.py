@@ -18,7 +18,7 @@ _ATTENTION_NOTE = "attention as the mean of all tokens"
 
 
 def convolution(call: Call) -> Operation:
-    """Equal offsets of the kernel on both sides, for each group of channels; padding other than by zeros is a map before it."""
+    """Equal offsets of the kernel on both sides, for each group of channels; other padding is a map before it."""
     layer: Any = call.module
     count = len(layer.kernel_size)
     place, out = spatial(call, count), call.shape[1:]
