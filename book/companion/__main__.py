@@ -1,8 +1,10 @@
-"""The command line: ``python -m companion run EXPERIMENT ...``, ``python -m companion list`` and ``... claims``."""
+"""The command line: ``python -m companion run EXPERIMENT ...``, ``... list``, ``... claims`` and ``... check``."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import random
 import shlex
 import signal
 import sys
@@ -35,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _list(options["results_dir"])
     if options["command"] == "claims":
         return _claims(options["results_dir"], record=options["record"])
+    if options["command"] == "check":
+        return _check(options["results_dir"], options["num_rows"], options["seed"], options["seconds"])
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return _run(options)
@@ -107,11 +111,36 @@ def _claims(results_dir: str | None, *, record: bool) -> int:
     if changed and not record:
         print("\nOther verdicts than recorded; --record takes them over:", file=sys.stderr)
     for one in changed:
-        line = f"    {one.claim.id}: recorded {one.claim.verdict!r}, now {one.outcome.verdict!r}"
+        line = f"    {one.claim.id}: recorded '{one.claim.verdict}', now '{one.outcome.verdict}'"
         print(line, file=sys.stdout if record else sys.stderr)
     if record:
         print(f"\n{len(written)} verdicts rewritten in {claims.CLAIMS_FILE.name}.")
     return int(bool(changed) and not record)
+
+
+def _check(results_dir: str | None, num_rows: int, seed: int, seconds: float) -> int:
+    from companion.recompute import recompute, rows_of
+
+    paths = sorted(experiments.results_folder(results_dir).glob("*.npz"))
+    tables = {path: rows_of(path) for path in paths}
+    known = [(path, row) for path, table in tables.items() for row in range(len(table))]
+    known = [(path, row) for path, row in known if tables[path]["seconds"].iloc[row] <= seconds]
+    different = 0
+    for path, number in random.Random(seed).sample(known, min(num_rows, len(known))):
+        try:
+            row = recompute(path, number)
+        except FileNotFoundError as error:  # what it was trained on
+            print(f"{path.name}: cannot be computed here. {error}", file=sys.stderr)
+            continue
+        different += not row.agrees
+        labels = ", ".join(f"{name} {value}" for name, value in row.labels.items())
+        verdict = "agrees" if row.agrees else "DIFFERS"
+        print(
+            f"{path.name}, {labels}: stored {row.stored:.2%}, now {row.now:.2%} "
+            f"({verdict} within {row.tolerance:.2%}; {row.seconds:.0f} s)",
+            flush=True,
+        )
+    return int(different > 0)
 
 
 def _literal(text: str) -> str:
@@ -136,6 +165,10 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("list", parents=[results], help="list the experiments and the stored results")
     claims = commands.add_parser("claims", parents=[results], help="hold the papers' claims against the stored results")
     claims.add_argument("--record", action="store_true", help="write the verdicts that changed into claims.toml")
+    check = commands.add_parser("check", parents=[results], help="recompute rows of stored results, drawn at random")
+    check.add_argument("--random", type=int, default=5, metavar="N", dest="num_rows", help="how many (default: 5)")
+    check.add_argument("--seed", type=int, default=0, help="of the draw")
+    check.add_argument("--seconds", type=float, default=math.inf, help="only rows that took at most so long")
     run = commands.add_parser("run", help="carry out an experiment, or go on with an interrupted one")
     names = run.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for experiment in experiments.EXPERIMENTS.values():
