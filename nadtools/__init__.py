@@ -1,4 +1,12 @@
-"""Neural anisotropy directions: what an architecture prefers to learn, computed at initialisation."""
+"""Neural anisotropy directions: what an architecture prefers to learn, computed at initialisation.
+
+What holds for all functions is said here. They check their arguments before they compute: a TypeError or ValueError
+says what was got and what is expected. ``seed`` is a non-negative int, and all that chance depends on; the global
+random state stays as it was. ``device`` is a name or a ``torch.device``; None is CUDA where there is one, else the CPU,
+unless a function says otherwise. ``progress`` shows a progress bar. ``num_jobs`` processes work at the same time, -1
+for one on each core; by default one, or what a surrounding ``joblib.parallel_config`` says: with
+``joblib.parallel_config("dask")`` all of a cluster. Images are tensors (n, channels, h, w), their labels (n,) int64.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +44,13 @@ __all__ = [
     # networks
     "available", "build", "symmetry_group",
     # NADs
-    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy", "marchenko_pastur_band", "plot_spectra",
+    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy",
+    "marchenko_pastur_band", "plot_spectra",
     # trainings
     "TrainConfig", "TrainResult", "train", "Evaluation", "evaluate", "sweep",
     # interventions
     "poison", "decode", "flip",
     # modules
-    "analytic", "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage", "theory",
+    "analytic", "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage",
+    "theory",
 ]  # fmt: skip

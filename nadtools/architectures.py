@@ -115,15 +115,6 @@ def build(
     seed : int
         Of the initialisation. The global random state is left as it was.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown (the message lists the known ones), a size is not positive, ``pooling=False`` or
-        ``strides=False`` is asked of a network that has none, hidden layers of one that is no MLP, the network does
-        not know the initialisation, or the images are too small for the network.
-    TypeError
-        If the hidden layers are no sequence of ints.
-
     References
     ----------
     VGG: Simonyan and Zisserman, 2015. ResNet: He et al., 2016. DenseNet: Huang et al., 2017.
@@ -171,11 +162,6 @@ def symmetry_group(
     {"none", "transpose", "reflections", "square"}
         ``"square"``: all eight symmetries of the square; ``"reflections"``: the two mirror images and the half turn;
         ``"transpose"``: transposition alone.
-
-    Raises
-    ------
-    ValueError
-        As :func:`build`, for these parameters.
     """
     height, width = _check_request(name, image_size, pooling, strides)
     if all(_last_map(name, length, pooling, strides)[1] for length in (height, width)):

@@ -9,8 +9,7 @@ absolute: the coordinates (a, b) stand for :math:`w + a\,d_1 + b\,d_2`, where w 
 plane. So the planes of different points can be averaged, and for samples of :math:`D(v_1) \oplus D(v_2)` the classes
 lie at :math:`\pm(\epsilon_1, \epsilon_2)` in each of them.
 
-The functions work on a copy of the network in evaluation mode, on the device of the points. The network itself is left
-as it was.
+The functions work on a copy of the network in evaluation mode, on the device of the points.
 
 Source: *A neural anisotropic view of underspecification*, section 3 and appendix B.
 """
@@ -29,6 +28,7 @@ from torch import Tensor, nn
 from nadtools import checks
 from nadtools.device import full_precision, unaffected_by_context
 from nadtools.directions import as_direction
+from nadtools.networks import on_images
 from nadtools.progress import progress_bar
 
 __all__ = ["BoundaryAngle", "CrossSection", "boundary_angle", "cross_section", "margins"]
@@ -86,7 +86,7 @@ class BoundaryAngle:
     radius : float
         Of the disc in which the boundary was looked at.
     num_points, num_crossed : int
-        Points, and those in whose disc there is a boundary.
+        Points, and those with a boundary in it.
     """
 
     to_first: float
@@ -113,8 +113,6 @@ def cross_section(
 ) -> CrossSection:
     """The decision function on a grid in the plane of two directions, through a point or averaged over points.
 
-    The images exist in batches only, whatever the resolution.
-
     Parameters
     ----------
     network : nn.Module
@@ -131,17 +129,6 @@ def cross_section(
     dtype : torch.dtype, optional
         To compute in. None means that of the points.
     progress : bool
-        Show a progress bar if it takes more than a second.
-
-    Returns
-    -------
-    CrossSection
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the directions are parallel or do not fit the points, the network does not fit, or another argument is not
-        as described.
     """
     extents = _check_extent(extent)
     resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2 grid lines")
@@ -220,15 +207,6 @@ def boundary_angle(
         To compute in; None means that of the points. In single precision the rounding of f moves the angle by about
         :math:`10^{-7} \lVert x \rVert \lVert \nabla f \rVert` over what f changes by inside the disc, which may exceed
         1e-3. On a CPU it is faster: about twice for LeNet, ten times for ResNet-18.
-
-    Returns
-    -------
-    BoundaryAngle
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`cross_section`.
     """
     if radius is not None:
         radius = checks.positive_number("radius", radius)
@@ -296,7 +274,7 @@ def margins(
         As for :func:`cross_section`.
     max_distance : float
         How far to look, on both sides. Positive.
-    dtype : torch.dtype or None
+    dtype
         As for :func:`boundary_angle`.
 
     Returns
@@ -304,11 +282,6 @@ def margins(
     Tensor
         Shape (n,), or () for a single point; float64, on the CPU. Infinite where there is no boundary within
         ``max_distance``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the direction does not fit the points, the network does not fit, or another argument is not as described.
     """
     max_distance = checks.positive_number("max_distance", max_distance)
     points, unit, single = _check_points(points, {"direction": direction}, dtype)
@@ -346,22 +319,12 @@ def margins(
     return distance[0] if single else distance
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The decision function, and planes
-# ---------------------------------------------------------------------------------------------------------------------
-
-
 def _decision(network: nn.Module, points: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """f, in batches, of a copy of the network on device and in dtype of the points, tried on the first."""
     checks.instance("network", network, nn.Module, "a torch.nn.Module")
     copied = copy.deepcopy(network).to(points.device, points.dtype).eval()
-    try:
-        with torch.inference_mode():
-            tried = copied(points[:1])
-    except (RuntimeError, ValueError) as error:
-        raise ValueError(
-            f"the network does not accept {points.dtype} images of shape {tuple(points.shape[1:])}: {error}"
-        ) from error
+    with on_images(points), torch.inference_mode():
+        tried = copied(points[:1])
     shape = tuple(tried.shape) if isinstance(tried, Tensor) else type(tried).__name__
     if shape not in ((1, 2), (1, 1), (1,)):
         raise ValueError(f"the network returned {shape} for 1 image; expected (1, 2), (1, 1) or (1,)")
@@ -448,11 +411,6 @@ def _summarise(normals: Tensor, second_angle: float, radius: float, crossed: int
         return math.atan2(abs(math.cos(direction - normal)), abs(math.sin(direction - normal)))
 
     return BoundaryAngle(to(0.0), to(second_angle), normal, stderr, resultant, radius, count, crossed)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Checks
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def _check_points(points: Any, given: dict[str, Any], dtype: torch.dtype | None) -> tuple[Tensor, Tensor, bool]:

@@ -18,32 +18,13 @@ import torch
 from nadtools.checks import check_seed
 
 __all__ = [
-    "DerivedSeed",
-    "available_memory",
-    "derive_seed",
-    "full_precision",
-    "generator",
-    "isolated_random_state",
-    "one_thread",
-    "resolve_device",
-    "stream",
-    "unaffected_by_context",
-]
+    "DerivedSeed", "available_memory", "derive_seed", "full_precision", "generator", "isolated_random_state",
+    "one_thread", "resolve_device", "stream", "unaffected_by_context",
+]  # fmt: skip
 
 
 def resolve_device(device: str | torch.device | None = None) -> torch.device:
-    """The device to compute on: the one that is named, else CUDA where there is one, else the CPU.
-
-    Parameters
-    ----------
-    device : str, torch.device or None
-        For instance ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
-
-    Raises
-    ------
-    ValueError
-        If the name is not a device or the device does not exist on this machine.
-    """
+    """The device to compute on: the one that is named, else CUDA where there is one, else the CPU."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -68,19 +49,10 @@ class DerivedSeed(int):
 
 
 def derive_seed(seed: int, *keys: int | str) -> DerivedSeed:
-    """A seed for one unit of work, bound to the unit and not to the order in which units run.
+    """A seed for one unit of work, bound to the unit and not to the order in which units run: 63 well-mixed bits.
 
-    Parameters
-    ----------
-    seed : int
-        The seed the user gave.
-    *keys : int or str
-        What names the unit: its purpose, and non-negative integers such as the index of the network.
-
-    Returns
-    -------
-    DerivedSeed
-        63 well-mixed bits. (PyTorch's CPU generator uses the lower 32 of them.)
+    The keys name the unit: its purpose, and non-negative integers such as the index of the network.
+    (PyTorch's CPU generator uses the lower 32 of the bits.)
     """
     words = [zlib.crc32(key.encode()) if isinstance(key, str) else key for key in keys]
     low, high = np.random.SeedSequence([check_seed(seed), *words]).generate_state(2, np.uint32).tolist()

@@ -16,15 +16,9 @@ from nadtools import checks
 from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 
 __all__ = [
-    "FourierMode",
-    "as_direction",
-    "fourier_atom",
-    "fourier_basis",
-    "fourier_energy",
-    "fourier_modes",
-    "random_basis",
+    "FourierMode", "as_direction", "fourier_atom", "fourier_basis", "fourier_energy", "fourier_modes", "random_basis",
     "random_direction",
-]
+]  # fmt: skip
 
 Shape = tuple[int, int]
 
@@ -37,23 +31,15 @@ class FourierMode(NamedTuple):
 
 
 def as_direction(v: Tensor, shape: tuple[int, ...] | None = None, name: str = "v") -> Tensor:
-    """Check a vector and scale it to unit norm, in float64 on the way.
+    """Scale a real tensor with a finite, non-zero norm to unit norm, in float64 on the way.
 
     Parameters
     ----------
     v : Tensor
-        Any real tensor with a finite, non-zero norm.
     shape : tuple of int, optional
         The shape that ``v`` must have.
     name : str
         What errors call it.
-
-    Raises
-    ------
-    TypeError
-        If ``v`` is not a real tensor.
-    ValueError
-        If ``v`` is zero, not finite, or of another shape.
     """
     kinds = (*checks.FLOATING, *checks.INTEGERS)
     v = checks.tensor(name, v, kinds, "a torch.Tensor of real numbers (torch.as_tensor makes one)")
@@ -88,13 +74,6 @@ def fourier_atom(
         (i, j): cycles per image height and per image width. Negative frequencies are taken modulo h and w.
     phase : float
         :math:`\varphi` in radians: 0 is a cosine, :math:`\pi/2` a sine.
-    device, dtype
-        Of the result.
-
-    Returns
-    -------
-    Tensor
-        Shape (h, w).
 
     Raises
     ------
@@ -140,13 +119,7 @@ def fourier_modes(shape: Shape) -> list[FourierMode]:
 def fourier_basis(
     shape: Shape, *, device: str | torch.device | None = "cpu", dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """The orthonormal real Fourier basis of images of the given (height, width).
-
-    Returns
-    -------
-    Tensor
-        Shape (h*w, h, w); element k is ``fourier_atom(shape, *fourier_modes(shape)[k])``.
-    """
+    """The orthonormal real Fourier basis of images (h, w): shape (h*w, h, w), in the order of :func:`fourier_modes`."""
     resolved = resolve_device(device)
     return torch.stack([fourier_atom(shape, *mode, dtype=dtype) for mode in fourier_modes(shape)]).to(resolved)
 
@@ -175,24 +148,11 @@ def random_basis(
     device: str | torch.device | None = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """An orthonormal basis drawn uniformly: by the Haar measure on the orthogonal group.
+    """An orthonormal basis drawn uniformly, by the Haar measure on the orthogonal group: shape (D, ...shape).
 
     It is the Q of the QR decomposition of a Gaussian matrix, with the signs that make the diagonal of R positive
-    (Mezzadri, *How to generate random matrices from the classical compact groups*, 2007). The decomposition is done on
-    the CPU in float64.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w) or (channels, h, w).
-    seed : int
-    device, dtype
-        Of the result. The basis does not depend on the device.
-
-    Returns
-    -------
-    Tensor
-        Shape (D, ...shape), D being the number of entries.
+    (Mezzadri, *How to generate random matrices from the classical compact groups*, 2007), done on the CPU in float64
+    whatever the device. ``shape`` is (h, w) or (channels, h, w), with D entries.
     """
     sizes, resolved = checks.check_shape("shape", shape, (2, 3)), resolve_device(device)
     dimension = math.prod(sizes)
@@ -215,13 +175,7 @@ def fourier_energy(v: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Shape (..., h, w), sums to one over the last two axes; frequency (0, 0) is at [h // 2, w // 2]. Float32 where v
-        holds integers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If v is no real tensor of two dimensions or more, not finite, or zero.
+        Shape (..., h, w), sums to one over the last two axes; frequency (0, 0) is at [h // 2, w // 2].
     """
     v = checks.tensor("v", v, (*checks.FLOATING, *checks.INTEGERS), "a torch.Tensor of real numbers")
     if v.ndim < 2 or not v.numel():

@@ -38,11 +38,6 @@ class LinearlySeparable:
         Half the distance between the two classes, in pixel units. Positive.
     sigma : float
         Standard deviation of the noise in every direction orthogonal to v. Not negative.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If v is no direction (see :func:`nadtools.directions.as_direction`), epsilon <= 0 or sigma < 0.
     """
 
     v: Tensor
@@ -65,23 +60,15 @@ class LinearlySeparable:
 
     @unaffected_by_context()
     def sample(
-        self,
-        n: int,
-        seed: int = 0,
-        *,
-        device: str | torch.device | None = None,
-        labels: Tensor | None = None,
+        self, n: int, seed: int = 0, *, device: str | torch.device | None = None, labels: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Draw n samples on the device, in place: nothing of the size of the result is held beside it.
 
+        The same seed gives the same samples on the same kind of device.
+
         Parameters
         ----------
-        n : int
-            Number of samples, at least 1.
-        seed : int
-            The same seed gives the same samples on the same kind of device.
-        device : str, torch.device or None
-            None means CUDA where there is one, else the CPU.
+        n, seed, device
         labels : Tensor, optional
             Shape (n,), integers 0 and 1: draw x for these labels instead of drawing labels too.
 
@@ -91,11 +78,6 @@ class LinearlySeparable:
             Shape (n, channels, h, w), float32.
         y : Tensor
             Shape (n,), int64 in {0, 1}; the sign in the formula is 2y - 1.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If n is not a positive int, or the labels do not fit.
         """
         n, seed, resolved = positive_int("n", n), stream(seed, "samples"), resolve_device(device)
         y = _draw_labels(n, seed, resolved, labels)
@@ -127,11 +109,6 @@ class Labelled:
         Shape (n, channels, h, w), float32.
     y : Tensor
         Shape (n,), int64, not negative; zeros and ones where a D(v) is to be concatenated. On the device of x.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If x and y are not as described.
     """
 
     x: Tensor = dataclasses.field(repr=False)
@@ -156,27 +133,7 @@ class Labelled:
     def sample(self, n: int, seed: int = 0, *, device: str | torch.device | None = None) -> tuple[Tensor, Tensor]:
         """Draw n of the images without replacement; they keep their order, so that n = len(x) gives the set itself.
 
-        Of the same seed, more images contain fewer, and every device gets the same ones.
-
-        Parameters
-        ----------
-        n : int
-            From 1 to the number of images.
-        seed : int
-        device : str, torch.device or None
-            None means CUDA where there is one, else the CPU.
-
-        Returns
-        -------
-        x : Tensor
-            Shape (n, channels, h, w), float32, a copy.
-        y : Tensor
-            Shape (n,), int64.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If n is not a positive int, or larger than the set.
+        Of the same seed, more images contain fewer, and every device gets the same ones. Returns copies of x and y.
         """
         rows, resolved = self._choose(positive_int("n", n), stream(seed, "samples")), resolve_device(device)
         x = torch.empty((len(rows), *self.image_shape), device=resolved)
@@ -200,27 +157,13 @@ Part = LinearlySeparable | Labelled
 
 @dataclasses.dataclass(frozen=True)
 class SwitchOff:
-    """A view of images: some of their channels set to zero. It can be pickled, and holds no images.
-
-    Attributes
-    ----------
-    num_channels : int
-        Of the images.
-    channels : tuple of int
-        Those to set to zero.
-    """
+    """A view of images with ``num_channels`` channels that sets some to zero; it can be pickled, and is small."""
 
     num_channels: int
     channels: tuple[int, ...]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return a copy of images of shape (n, num_channels, h, w) with the channels set to zero.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If x is no tensor or has other channels.
-        """
+        """Return a copy of images of shape (n, num_channels, h, w) with the channels set to zero."""
         x = checks.images("x", x, finite=False)
         if x.shape[1] != self.num_channels:
             raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, {self.num_channels}, height, width)")
@@ -239,13 +182,8 @@ class Concatenated:
     Attributes
     ----------
     parts : tuple of LinearlySeparable or Labelled
-        In the order of their channels. The labels of sets of images determine those of all other parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no part, or the parts differ in height and width, in labels, in the number of images, or in the
-        device of these.
+        At least one, all of the same height and width, in the order of their channels. Sets of images have the same
+        labels on one device, which determine those of all other parts.
     """
 
     parts: tuple[Part, ...]
@@ -271,40 +209,12 @@ class Concatenated:
 
     @unaffected_by_context()
     def sample(
-        self,
-        n: int,
-        seed: int = 0,
-        *,
-        device: str | torch.device | None = None,
-        labels: Tensor | None = None,
+        self, n: int, seed: int = 0, *, device: str | torch.device | None = None, labels: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Draw n samples on the device. At most one part of the result is held beside it.
+        """Draw n samples, as :meth:`LinearlySeparable.sample`. At most one part of the result is held beside it.
 
-        Each part has a random stream of its own, so a part's noise does not depend on what the other parts are.
-        Images are chosen as :meth:`Labelled.sample` chooses them.
-
-        Parameters
-        ----------
-        n : int
-            Number of samples, at least 1, and no more than there are images.
-        seed : int
-            The same seed gives the same samples on the same kind of device.
-        device : str, torch.device or None
-            None means CUDA where there is one, else the CPU.
-        labels : Tensor, optional
-            Shape (n,), integers 0 and 1: draw x for these labels. Not where a part is a set of images: it has its own.
-
-        Returns
-        -------
-        x : Tensor
-            Shape (n, channels, h, w), float32.
-        y : Tensor
-            Shape (n,), int64.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is not as described.
+        Each part has a random stream of its own, so a part's noise does not depend on what the other parts are. Images
+        are chosen as :meth:`Labelled.sample` chooses them, and have their own labels: ``labels`` is refused with them.
         """
         n, seed, resolved = positive_int("n", n), stream(seed, "samples"), resolve_device(device)
         images = _images_of(self.parts)
@@ -322,22 +232,10 @@ class Concatenated:
         return x, y
 
     def only(self, *parts: int) -> SwitchOff:
-        """The view in which all other parts are switched off, for instance for the views of :func:`nadtools.sweep`.
+        """The view in which all parts but those with these numbers, from 0, are switched off.
 
-        Parameters
-        ----------
-        *parts : int
-            Numbers of the parts that stay, from 0; at least one.
-
-        Returns
-        -------
-        SwitchOff
-            ``D.only(0)(x)`` are the samples x with the channels of all parts but the first at zero.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a part does not exist, or none is named.
+        ``D.only(0)(x)`` are the samples x with the channels of all parts but the first at zero: for the views of
+        :func:`nadtools.sweep`, for instance.
         """
         if not parts:
             raise ValueError("got no part that stays; expected at least one, for instance only(0)")
@@ -353,18 +251,12 @@ class Concatenated:
         part : int
             Number of the part, from 0.
         v : Tensor, optional
-            Shape (h, w) or (channels of the part, h, w); scaled to unit norm. By default the part's own v; images have
-            none.
+            Shape (h, w) or (channels of the part, h, w). By default the part's own v; images have none.
 
         Returns
         -------
         Tensor
             Shape (channels, h, w), unit norm, on the device of v.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the part does not exist, or v is missing or does not fit it.
         """
         number = self._number(part, "part")
         chosen = self.parts[number]
@@ -389,15 +281,7 @@ class Concatenated:
 def concatenate(*parts: Part | Concatenated) -> Concatenated:
     r"""Concatenate parts that share the label along channels: :math:`D_1 \oplus D_2 \oplus \dots`.
 
-    Parameters
-    ----------
-    *parts : LinearlySeparable, Labelled or Concatenated
-        Any number of them. A concatenation counts as its parts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        See :class:`Concatenated`.
+    See :class:`Concatenated`; one among the parts counts as its own parts.
 
     Examples
     --------

@@ -34,22 +34,17 @@ from nadtools.training import (
     check_data,
     check_precision,
     forward_pass,
+    sgd,
 )
 
 __all__ = ["can_train_together", "train_together"]
 
 
 def can_train_together(network: nn.Module, x: Tensor) -> bool:
-    """Whether networks like this one can be trained at once.
+    """Whether networks like this one can be trained at once on images like x, which is on its device.
 
     Not with batch normalisation, whose statistics change in the forward pass, not with dropout, which would draw other
     numbers than for one network alone, and not where ``torch.func.vmap`` cannot follow the computation.
-
-    Parameters
-    ----------
-    network : nn.Module
-    x : Tensor
-        A few images, shape (n, channels, h, w), on the network's device.
     """
     layers = (nn.modules.batchnorm._BatchNorm, *DROPOUT_LAYERS)
     if any(isinstance(module, layers) for module in network.modules()):
@@ -89,19 +84,12 @@ def train_together(
         The same but for their seeds.
     device : str, torch.device or None
         None means the device of the first training images.
-    progress : bool
-        Show a progress bar.
 
     Returns
     -------
     list of TrainResult
         In the order of the networks, evaluated at the end only. Where a network's loss is no longer finite, all losses
         and accuracies of its result are NaN; the others are not affected.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If numbers, shapes, configurations or architectures do not fit, or the networks cannot be trained at once.
     """
     checks.flags(progress=progress)
     config = _check_alike(networks, train_data, test_data, configs)
@@ -121,12 +109,7 @@ def train_together(
         network.train()
     forward, weights = _stacked(networks)
     parameters = [weights[name] for name, p in networks[0].named_parameters() if p.requires_grad]
-    if not parameters:
-        raise ValueError("the networks have no parameters to train; network.requires_grad_(True) releases frozen ones")
-    # SGD works entry by entry, so it is the same for stacked weights.
-    optimizer = torch.optim.SGD(
-        parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
-    )
+    optimizer = sgd(parameters, config)  # entry by entry, so it is the same for stacked weights
     generators = [generator(resolved, stream(one.seed, "training"), SHUFFLE) for one in configs]
     count, num_samples = x.shape[:2]
     num_batches = -(-num_samples // config.batch_size)
@@ -173,17 +156,11 @@ def train_together(
                 "test_accuracy": math.nan,
             }
         )
-        results.append(
-            TrainResult(
-                test_accuracy=final_test[index][1] if finite else math.nan,
-                train_accuracy=final_train[index][1] if finite else math.nan,
-                test_loss=final_test[index][0] if finite else math.nan,
-                train_loss=final_train[index][0] if finite else math.nan,
-                history=history,
-                stopped_early=False,
-                step_losses=curves[index].clone(),
-            )
+        (train_loss, train_accuracy), (test_loss, test_accuracy) = (
+            final[index] if finite else (math.nan, math.nan) for final in (final_train, final_test)
         )
+        curve = curves[index].clone()
+        results.append(TrainResult(test_accuracy, train_accuracy, test_loss, train_loss, history, False, curve))
     return results
 
 
@@ -238,16 +215,12 @@ def _evaluate(networks: Sequence[nn.Module], x: Tensor, y: Tensor) -> list[tuple
 
 def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -> TrainConfig:
     """What all networks share."""
-    for name, sequence in zip(
-        ("networks", "train_data", "test_data", "configs"), (networks, train_data, test_data, configs), strict=True
-    ):
+    given = {"networks": networks, "train_data": train_data, "test_data": test_data, "configs": configs}
+    for name, sequence in given.items():
         checks.instance(name, sequence, Sequence, "a sequence")
-    lengths = [len(sequence) for sequence in (networks, train_data, test_data, configs)]
-    if not lengths[0] or len(set(lengths)) > 1:
-        raise ValueError(
-            "got {} networks, {} in train_data, {} in test_data and {} configs; expected as many of each, and at "
-            "least one".format(*lengths)
-        )
+    if not len(networks) or len({len(sequence) for sequence in given.values()}) > 1:
+        lengths = ", ".join(f"{len(sequence)} in {name}" for name, sequence in given.items())
+        raise ValueError(f"got {lengths}; expected as many of each, and at least one")
     for network in networks:
         checks.instance("networks", network, nn.Module, "torch.nn.Modules")
     if len(set(map(id, networks))) < len(networks):

@@ -22,7 +22,7 @@ import joblib
 import torch
 from torch import Tensor, nn
 
-from nadtools import architectures, checks, storage
+from nadtools import architectures, checks, networks, storage
 from nadtools.checks import check_shape, positive_int
 from nadtools.device import (
     DerivedSeed,
@@ -36,14 +36,7 @@ from nadtools.device import (
 )
 from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
 from nadtools.nads import NADs
-from nadtools.networks import (
-    Architecture,
-    NetworkSource,
-    check_networks_differ,
-    differences,
-    fingerprint,
-    network_source,
-)
+from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
 from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
 from nadtools.progress import progress_bar
 from nadtools.symmetries import SymmetryGroup, check_group, contradicted_symmetry, symmetries_of
@@ -76,11 +69,6 @@ class _Plan:
     variance: float | None  # of the output weights, where they are averaged out
     batch_size: int
     device: torch.device
-
-    @property
-    def name(self) -> str:
-        """Of the architecture."""
-        return self.source.name
 
     def draw(self, index: int) -> nn.Module:
         """Draw the network with this index."""
@@ -156,53 +144,43 @@ def estimate_nads(
     batch_size : int, optional
         Images that go through a network at once; by default 128, on a GPU 4096. The result does not depend on it but
         for rounding.
-    num_jobs : int, optional
-        Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
-        ``joblib.parallel_config`` says: with ``joblib.parallel_config("dask")`` a cluster shares the networks.
     checkpoint : path, optional
         A ``.npz`` file that keeps what has been computed. The same call goes on where an interrupted one stopped.
-    device : str, torch.device or None
-    progress : bool
-        Show a progress bar.
+    num_jobs, device, progress
     **build_options
         For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
-
-    Returns
-    -------
-    NADs
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is not as described, the networks have no NADs (several outputs, random or not finite, constant,
-        the same each time), or the checkpoint belongs to another computation.
+        Also if the networks have no NADs (several outputs, random or not finite, constant, the same each time), or the
+        checkpoint belongs to another computation.
     MemoryError
         Before any computing, if the estimate needs more memory than is free.
     """
     num_networks, num_probes = positive_int("num_networks", num_networks), positive_int("num_probes", num_probes)
     checks.flags(average_output_layer=average_output_layer, progress=progress)
+    checks.choice("estimator", estimator, get_args(Estimator))
     checks.choice("symmetries", symmetries, ("auto", *get_args(SymmetryGroup)))
     scale, num_jobs = checks.positive_number("scale", scale), checks.number_of_jobs(num_jobs)
-    if batch_size is not None:
-        batch_size = positive_int("batch_size", batch_size)
     if checkpoint is not None:
         checkpoint = checks.file_path("checkpoint", checkpoint)
     resolved = resolve_device(device)
+    batch_size = _BATCH_SIZES[resolved.type] if batch_size is None else positive_int("batch_size", batch_size)
     channels, (height, width) = positive_int("in_channels", in_channels), check_shape("image_size", image_size)
     image_shape = (channels, height, width)
-    _check_choices(estimator, until, channels * height * width)
+    if until is not None:
+        _check_until(until, channels * height * width)
     _check_point(evaluation_point, image_shape)
     source = network_source(architecture, image_shape, build_options, chosen={"num_classes": 1}, caller="estimate_nads")
     group, proven = _group(architecture, symmetries, image_shape, evaluation_point, build_options)
-    if batch_size is None:
-        batch_size = _BATCH_SIZES[resolved.type]
     plan = _Plan(
         source, image_shape, estimator, stream(seed, "networks of an estimate"), scale, evaluation_point,
         num_probes, group, None, batch_size, resolved,
     )  # fmt: skip
     _check_memory(plan, num_jobs)
     first = check_network(plan.draw(0), image_shape, resolved)
-    check_networks_differ(first, plan.draw(1))
+    networks.check_networks_differ(first, plan.draw(1))
     if average_output_layer:
         plan = dataclasses.replace(plan, variance=_averaged_variance(plan, first))
 
@@ -213,8 +191,7 @@ def estimate_nads(
         contradiction = contradicted_symmetry(first_ones, group, image_shape)
         if contradiction is not None:
             warnings.warn(f"{contradiction}; averaging over it biases the NADs", stacklevel=4)
-    total = num_networks if until is None else next(_rounds(num_networks))
-    title = f"NADs of {plan.name}"
+    title = f"NADs of {plan.source.name}"
     with progress_bar(None, progress, total=num_networks, initial=len(done), desc=title, unit="network") as bar:
         for total in [num_networks] if until is None else _rounds(num_networks):
             remaining = [index for index in range(total) if index not in done]
@@ -236,7 +213,7 @@ def _result(
     decomposition = moments.eigendecomposition()
     if float(decomposition.values[0]) == 0:
         raise ValueError(
-            f"the derivatives of {plan.name} vanish for all {num_networks} networks: "
+            f"the derivatives of {plan.source.name} vanish for all {num_networks} networks: "
             "its output is constant at initialisation"
         )
     if until is not None and not float(overlap[until[0] - 1]) >= until[1]:
@@ -246,7 +223,7 @@ def _result(
             stacklevel=3,
         )
     metadata = {
-        "architecture": plan.name,
+        "architecture": plan.source.name,
         "estimator": plan.estimator,
         "num_networks": num_networks,
         "scale": plan.scale if plan.estimator == "secant" else None,
@@ -270,7 +247,9 @@ def _jacobian(plan: _Plan, index: int) -> Tensor:
         network = network.to(memory_format=torch.channels_last)
     cut = find_output_layer(network, plan.image_shape) if plan.variance is not None else None
     if plan.variance is not None and cut is None:
-        raise ValueError(f"network {index} of {plan.name} does not end in a linear layer, while the first one does")
+        raise ValueError(
+            f"network {index} of {plan.source.name} does not end in a linear layer, while the first one does"
+        )
     function = cut.features if cut else lambda x: network(x).reshape(len(x), 1)
     num_outputs = cut.layer.in_features if cut else 1
     point = _draw_point(plan, index).to(plan.device, torch.float32)
@@ -430,13 +409,11 @@ def _resume(
     return moments, done
 
 
-def _check_choices(estimator: str, until: tuple[int, float] | None, dimension: int) -> None:
-    checks.choice("estimator", estimator, get_args(Estimator))
-    if until is not None:
-        k, target = checks.pair("until", until)
-        positive_int("until[0]", k, dimension)
-        if not 0 < checks.number("until[1]", target) <= 1:
-            raise ValueError(f"got until={until}; expected (k, target) with a target overlap between 0 and 1")
+def _check_until(until: tuple[int, float], dimension: int) -> None:
+    k, target = checks.pair("until", until)
+    positive_int("until[0]", k, dimension)
+    if not 0 < checks.number("until[1]", target) <= 1:
+        raise ValueError(f"got until={until}; expected (k, target) with a target overlap between 0 and 1")
 
 
 def _check_point(point: object, image_shape: tuple[int, int, int]) -> None:

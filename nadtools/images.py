@@ -78,21 +78,7 @@ class Images:
         """Shift and scale each channel by the mean and the deviation of the original training images.
 
         The papers do so before they train. Flip after it, and poison before it: the carrier's size is in pixel units.
-
-        Parameters
-        ----------
-        x : Tensor
-            Shape (n, channels, h, w), floating point.
-
-        Returns
-        -------
-        Tensor
-            A new one. A channel that is constant in the training images is only shifted.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If x is not floating point or has another number of channels.
+        A channel that is constant in the training images is only shifted.
         """
         x = checks.images("x", x)
         if x.shape[1] != len(self.mean):
@@ -153,19 +139,12 @@ def load_images(
     download : bool
         Whether a named data set may be downloaded.
     progress : bool
-        Show a progress bar where images are unpacked and decoded.
-
-    Returns
-    -------
-    Images
 
     Raises
     ------
     FileNotFoundError
         If there is no such file; :class:`~nadtools.image_sources.ImagesNotFoundError` where a named data set is
         neither at hand nor to be had.
-    ValueError, TypeError
-        If an argument is not usable, a file is damaged, or its images are not what is described above.
     """
     checks.flags(download=download, progress=progress)
     for name, path in (("source", source), ("data_dir", data_dir)):
@@ -213,11 +192,6 @@ def from_arrays(
         What the images are. What is done to them here is added to it.
     size, channels, per_class, test_per_class, seed
         As in :func:`load_images`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not as described.
     """
     _check_options(size, channels, per_class, test_per_class, seed)
     checks.instance("source", source, str, "a text")
@@ -254,26 +228,10 @@ def from_arrays(
 
 
 def binary(y: Tensor, positive_classes: Iterable[int]) -> Tensor:
-    """Labels of two classes: 1 for the classes that are named, 0 for the rest.
+    """Labels of two classes, int64: 1 for the classes that are named, at least one, and 0 for the rest.
 
     *A neural anisotropic view of underspecification*, figure 3, sets the first five classes of CIFAR-10,
     ``range(5)``, against the rest.
-
-    Parameters
-    ----------
-    y : Tensor
-        Shape (n,), integers.
-    positive_classes : iterable of int
-
-    Returns
-    -------
-    Tensor
-        Shape (n,), int64.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If y does not hold integers, or no class is named.
     """
     y = checks.labels("y", y)
     classes = checks.integers("positive_classes", positive_classes, expected="labels from 0, for instance range(5)")
@@ -302,10 +260,8 @@ def _check_labels(y: np.ndarray, name: str) -> np.ndarray:
         y = y[:, 0]
     if y.ndim != 1 or (y.size and int(y.min()) < 0):
         raise ValueError(f"got {name} of shape {y.shape}; expected (n,) labels from 0")
-    if y.size and int(y.max()) >= image_sources.MAX_CLASSES:
-        raise ValueError(
-            f"got {name} with the label {y.max()}; expected labels 0, 1, 2, ... below {image_sources.MAX_CLASSES:,}"
-        )
+    if y.size and int(y.max()) >= (most := image_sources.MAX_CLASSES):
+        raise ValueError(f"got {name} with the label {y.max()}; expected labels 0, 1, 2, ... below {most:,}")
     return y.astype(np.int64)
 
 

@@ -69,12 +69,6 @@ def poison(
     -------
     Tensor
         Shape, dtype and device of x. Pixels may lie outside [0, 1].
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the images are not floating point (``x.float() / 255`` converts uint8) or not finite, the labels lie outside
-        the classes, the NADs have another shape than the images, or there are too few of them for the classes.
     """
     checks.choice("replace", replace, get_args(Replace))
     x = checks.images("x", x, _DTYPES)
@@ -101,28 +95,11 @@ def poison(
 
 @unaffected_by_context()
 def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classes: int) -> Tensor:
-    """Read the labels off poisoned images: the class whose coefficient is ±epsilon.
+    """Read the labels off poisoned images: the class whose coefficient is ±epsilon, as int64; -1 where there is none.
 
-    It is exact but for coincidences: another class's coefficient may happen to be nearer to its own ±epsilon than the
-    rounding of the pixels, about 1e-8 in float32. Of 250,000 poisoned photographs one was misread so; poisoned in
-    float64 it was not.
-
-    Parameters
-    ----------
-    x : Tensor
-        Shape (n, channels, h, w), as :func:`poison` returned it.
-    nads, index, epsilon, num_classes
-        As for :func:`poison`.
-
-    Returns
-    -------
-    Tensor
-        Shape (n,), int64; -1 where no coefficient is ±epsilon.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`poison`.
+    The arguments are those of :func:`poison`, and x is what it returned. It is exact but for coincidences: another
+    class's coefficient may happen to be nearer to its own ±epsilon than the rounding of the pixels, about 1e-8 in
+    float32. Of 250,000 poisoned photographs one was misread so; poisoned in float64 it was not.
     """
     x = checks.images("x", x, _DTYPES)
     code = _code(x, nads, index, epsilon, positive_int("num_classes", num_classes))
@@ -153,17 +130,6 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     order : Tensor, optional
         Shape (D,): another permutation. Coefficient k of the result is coefficient ``order[k]`` of the image, and
         ``torch.argsort(order)`` undoes it. ``torch.arange(D)`` changes nothing. None reverses.
-
-    Returns
-    -------
-    Tensor
-        Shape, dtype and device of x.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the images are not floating point or not finite, the NADs have another shape or are not a complete
-        orthonormal basis, or the order is not a permutation.
     """
     x = checks.images("x", x, _DTYPES)
     vectors = _check_vectors(x, nads)
@@ -180,11 +146,6 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
         for target, images in zip(result.split(_BATCH), x.split(_BATCH), strict=True):
             torch.matmul(images.reshape(-1, dimension), matrix, out=target.view(-1, dimension))
     return result
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The code of the carriers
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 class _Code(NamedTuple):
@@ -232,20 +193,11 @@ def _orthonormal(rows: Tensor) -> Tensor:
     return (q * r.diagonal().sign()).T
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Checks
-# ---------------------------------------------------------------------------------------------------------------------
-
-
 def _check_vectors(x: Tensor, nads: NADs | Tensor) -> Tensor:
     """Compare images and NADs, and return the vectors."""
     given = nads.vectors if isinstance(nads, NADs) else nads
     vectors = checks.tensor("nads", given, expected="NADs or a floating-point tensor of orthonormal vectors")
-    if (
-        not len(vectors.shape)
-        or not len(vectors)
-        or tuple(vectors.shape[1:]) not in (tuple(x.shape[1:]), tuple(x.shape[2:]))
-    ):
+    if not vectors.numel() or vectors.shape[1:] not in (x.shape[1:], x.shape[2:]):
         raise ValueError(
             f"got nads of shape {tuple(vectors.shape)} for images of shape {tuple(x.shape[1:])}; expected "
             f"(m, {', '.join(map(str, x.shape[2:]))}) or (m, {', '.join(map(str, x.shape[1:]))})"

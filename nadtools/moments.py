@@ -20,14 +20,9 @@ from nadtools import checks
 from nadtools.symmetries import Sector, SymmetryGroup, sectors
 
 __all__ = [
-    "Eigendecomposition",
-    "GradientMoments",
-    "fix_signs",
-    "gradients",
-    "marchenko_pastur_band",
-    "mixed_derivatives",
+    "Eigendecomposition", "GradientMoments", "fix_signs", "gradients", "marchenko_pastur_band", "mixed_derivatives",
     "secants",
-]
+]  # fmt: skip
 
 Function = Callable[[Tensor], Tensor]
 
@@ -68,15 +63,10 @@ def secants(function: Function, point: Tensor, scale: float = 100.0, batch_size:
 
 
 def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: int = 256) -> Tensor:
-    """Gradients of the k outputs of a function of images at a point.
+    """Gradients of the k outputs of a function of images at a point; arguments and result are those of :func:`secants`.
 
     One copy of the point goes through the function for each output, and one backward pass returns the gradients of
     all: this works for every network that treats the images of a batch independently.
-
-    Returns
-    -------
-    Tensor
-        Shape (channels * h * w, k).
     """
     checks.function("function", function, "a function of images", 1)
     point, columns = _check_point(point), []
@@ -92,10 +82,7 @@ def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: i
                     f"the function returned {tuple(values.shape)}; expected (n, k), k >= num_outputs={num_outputs}"
                 )
             value = values[torch.arange(len(outputs), device=point.device), outputs].sum()
-            if value.requires_grad:
-                (gradient,) = torch.autograd.grad(value, x, allow_unused=True)
-            else:
-                gradient = None
+            (gradient,) = torch.autograd.grad(value, x, allow_unused=True) if value.requires_grad else (None,)
         columns.append(torch.zeros_like(x) if gradient is None else gradient)
     return torch.cat(columns).flatten(1).T
 
@@ -151,31 +138,14 @@ def _check_point(point: Tensor) -> Tensor:
 
 
 def marchenko_pastur_band(dimension: int, num_samples: int, variance: float = 1.0) -> tuple[float, float]:
-    """Where the eigenvalues of a sample covariance lie if the true one is white: the null hypothesis of anisotropy.
+    """Where the eigenvalues of a sample covariance lie if the true one is white: variance * (1 ∓ sqrt(D / n))².
 
-    It applies to independent vectors with independent entries: single gradients of logistic regression, one for each
-    network, with nothing averaged out. Averages over an output layer or over symmetries have other laws.
-
-    Parameters
-    ----------
-    dimension, num_samples : int
-        D and n, n >= D: the band describes the limit of both being large.
-    variance : float
-        Of each entry.
-
-    Returns
-    -------
-    (float, float)
-        variance * (1 ∓ sqrt(D / n))².
-
-    Raises
-    ------
-    ValueError
-        If the numbers are not positive or there are fewer samples than dimensions.
+    This is the null hypothesis of anisotropy. It applies to n >= D independent vectors, both large, with D independent
+    entries of this variance: single gradients of logistic regression, one for each network, with nothing averaged out.
+    Averages over an output layer or over symmetries have other laws.
     """
-    dimension, num_samples = (
-        checks.positive_int(name, count) for name, count in (("dimension", dimension), ("num_samples", num_samples))
-    )
+    dimension = checks.positive_int("dimension", dimension)
+    num_samples = checks.positive_int("num_samples", num_samples)
     variance = checks.positive_number("variance", variance)
     if dimension > num_samples:
         raise ValueError(f"got num_samples={num_samples}; expected at least as many as dimension={dimension}")
@@ -198,9 +168,7 @@ class GradientMoments:
     Parameters
     ----------
     image_shape : (int, int, int)
-        (channels, height, width).
     group : {"none", "transpose", "reflections", "square"}
-        The symmetries to average over.
     num_blocks : int
         Blocks of networks, for standard errors.
     device : torch.device
@@ -225,13 +193,7 @@ class GradientMoments:
         ]
 
     def add(self, index: int, jacobian: Tensor) -> None:
-        """Add the network with this index: ``J @ J.T`` for a J of shape (D, k).
-
-        Raises
-        ------
-        ValueError
-            If J is not finite.
-        """
+        """Add the network with this index: ``J @ J.T`` for a J of shape (D, k)."""
         if not bool(torch.isfinite(jacobian).all()):
             raise ValueError(f"network {index} has a NaN or infinite gradient at initialisation; expected finite ones")
         block = index % self.num_blocks
@@ -243,13 +205,7 @@ class GradientMoments:
         self.counts[block] += 1
 
     def merge(self, other: GradientMoments) -> None:
-        """Add the sums of other networks.
-
-        Raises
-        ------
-        ValueError
-            If the two were not made for the same images, group and number of blocks.
-        """
+        """Add the sums of other networks, for the same images, group and number of blocks."""
         ours, theirs = ((m.image_shape, m.group, m.num_blocks) for m in (self, other))
         if ours != theirs:
             raise ValueError(f"got moments of (image shape, group, blocks) {theirs}; expected {ours}")
@@ -291,20 +247,9 @@ class GradientMoments:
     def eigendecomposition(self, blocks: slice = slice(None), *, errors: bool = True) -> Eigendecomposition:
         """Eigenvalues, their standard errors and eigenvectors, from the sector blocks, largest first.
 
-        Standard errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is
-        u^T (dC) u: the spread over blocks of the mean of (u^T g)² in each block. They are NaN for a single block.
-
-        Parameters
-        ----------
-        blocks : slice
-            Use only these blocks of networks.
-        errors : bool
-            Whether to compute the standard errors; they are NaN otherwise.
-
-        Raises
-        ------
-        ValueError
-            If no network is in these blocks.
+        Standard errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is u^T
+        (dC) u: the spread over blocks of the mean of (u^T g)² in each block. They are NaN for a single block, and
+        without ``errors``. ``blocks`` are the blocks of networks to use.
         """
         counts = self.counts[blocks]
         if not int(counts.sum()):
@@ -330,14 +275,10 @@ class GradientMoments:
         )
 
     def split_half_overlap(self) -> Tensor:
-        r"""How well two halves of the networks agree on the first k directions, for every k.
+        r"""How well two halves of the networks agree on the first k directions, for every k: shape (D,), float64.
 
-        Returns
-        -------
-        Tensor
-            Shape (D,), float64: entry k - 1 is :math:`\|A_k^T B_k\|_F^2 / k` for the eigenvectors A and B of the even
-            and the odd blocks of networks. NaN with fewer than two networks. (An estimate from all of them is better
-            than either half.)
+        Entry k - 1 is :math:`\|A_k^T B_k\|_F^2 / k` for the eigenvectors A and B of the even and the odd blocks of
+        networks; NaN with fewer than two networks.
         """
         halves = slice(0, None, 2), slice(1, None, 2)
         dimension = math.prod(self.image_shape)

@@ -78,20 +78,9 @@ class NADs:
     def from_vectors(cls, vectors: Tensor, eigenvalues: Tensor, **metadata: Any) -> NADs:
         """Make NADs from ranked vectors that are orthonormal up to rounding, and may be fewer than D.
 
-        The vectors are made orthonormal in their order (Gram-Schmidt, in float64) and completed to a basis by
-        directions of eigenvalue 0; the completion is the one of Householder's QR decomposition.
-
-        Parameters
-        ----------
-        vectors : Tensor
-            Shape (n, h, w) or (n, channels, h, w), n <= D.
-        eigenvalues : Tensor
-            Shape (n,), descending.
-
-        Raises
-        ------
-        ValueError
-            If the vectors are not close to orthonormal (1e-2) or the eigenvalues do not fit or do not descend.
+        The vectors, (n, h, w) or (n, channels, h, w) with n <= D and products of two off by at most 1e-2, are made
+        orthonormal in their order (Gram-Schmidt, in float64) and completed to a basis by directions of eigenvalue 0;
+        the completion is the one of Householder's QR decomposition. The eigenvalues are (n,), descending.
         """
         vectors = checks.tensor("vectors", vectors)
         count, dimension = len(vectors) if vectors.ndim else 0, math.prod(vectors.shape[1:])
@@ -123,34 +112,14 @@ class NADs:
         return (rows.T * self.eigenvalues) @ rows
 
     def alignment(self, v: Tensor) -> float:
-        r"""How well a direction suits the architecture: :math:`\alpha(v) = v^T E[g g^T] v`, v scaled to unit norm.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If v is not a direction of this image shape.
-        """
+        r"""How well a direction suits the architecture: :math:`\alpha(v) = v^T E[g g^T] v`, v scaled to unit norm."""
         return float(self._alignments([as_direction(v, self.image_shape)])[0])
 
     def alignments(self, directions: Tensor) -> Tensor:
-        """:meth:`alignment` of many directions at once.
-
-        Parameters
-        ----------
-        directions : Tensor
-            Shape (n, h, w) or (n, channels, h, w).
-
-        Returns
-        -------
-        Tensor
-            Shape (n,), float64.
-        """
-        if (
-            not isinstance(directions, Tensor | list | tuple)
-            or not getattr(directions, "ndim", 1)
-            or not len(directions)
-        ):
-            raise TypeError(f"got directions of type {type(directions).__name__}; expected a tensor of at least one")
+        """:meth:`alignment` of many directions at once: (n, h, w) or (n, channels, h, w) gives (n,), float64."""
+        checks.instance("directions", directions, (Tensor, list, tuple), "a tensor of at least one")
+        if getattr(directions, "ndim", 1) < 1 or not len(directions):
+            raise TypeError("got no directions; expected a tensor of at least one")
         return self._alignments([as_direction(v, self.image_shape, "directions") for v in directions])
 
     def _alignments(self, directions: list[Tensor]) -> Tensor:
@@ -164,13 +133,8 @@ class NADs:
     def save(self, path: str | os.PathLike[str], *, half_precision: bool = False) -> Path:
         """Write to a ``.npz`` file, atomically; :meth:`load` reads it.
 
-        Parameters
-        ----------
-        path
-            Ends in ``.npz``.
-        half_precision : bool
-            Store the vectors as float16: half the size, each entry off by up to 5e-4 of itself. They are made
-            orthonormal again when they are read.
+        ``half_precision`` stores the vectors as float16: half the size, each entry off by up to 5e-4 of itself. They
+        are made orthonormal again when they are read.
         """
         checks.flags(half_precision=half_precision)
         if checks.file_path("path", path).suffix != ".npz":
@@ -215,16 +179,7 @@ def subspace_overlap(a: Tensor, b: Tensor, k: int) -> float:
 
     Independent random subspaces overlap by k/D on average.
 
-    Parameters
-    ----------
-    a, b : Tensor
-        Orthonormal vectors, shape (n, ...), n >= k.
-    k : int
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or there are fewer than k vectors.
+    The vectors are orthonormal, of shape (n, ...), n >= k.
     """
     first = _rows("a", a, k)
     second = _rows("b", b, k, tuple(a.shape[1:]))
@@ -249,13 +204,7 @@ def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
 
     Unlike the overlap of subspaces it does not mind the order of directions whose eigenvalues nearly coincide.
 
-    Parameters
-    ----------
-    vectors : Tensor
-        Orthonormal, shape (n, ...), n >= k.
-    reference : NADs
-        Whose covariance and eigenvalues are meant.
-    k : int
+    The vectors are orthonormal, of shape (n, ...), n >= k; covariance and eigenvalues are those of the reference.
     """
     checks.instance("reference", reference, NADs, "NADs: a tensor of vectors has no eigenvalues")
     if not float(reference.eigenvalues[0]):

@@ -6,6 +6,7 @@ pools by means or by maxima. So a computation is known by what its first network
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -13,7 +14,7 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -23,14 +24,9 @@ from nadtools import architectures
 from nadtools.device import isolated_random_state
 
 __all__ = [
-    "Architecture",
-    "NetworkSource",
-    "check_independent_images",
-    "check_networks_differ",
-    "differences",
-    "fingerprint",
-    "network_source",
-]
+    "Architecture", "NetworkSource", "add_tensor", "check_independent_images", "check_networks_differ", "differences",
+    "fingerprint", "network_source", "on_images",
+]  # fmt: skip
 
 Architecture = str | Callable[[], nn.Module]
 
@@ -89,11 +85,6 @@ def network_source(
         Options that the calling function sets itself, such as ``num_classes``.
     caller : str
         The function's name, for messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the architecture is neither, the options are not for it, or :func:`nadtools.build` refuses them.
     """
     channels, *size = image_shape
     if isinstance(architecture, str):
@@ -121,26 +112,16 @@ def network_source(
 
 
 def fingerprint(source: NetworkSource, network: nn.Module, image_shape: tuple[int, int, int]) -> dict[str, Any]:
-    """What computations on networks like this first one must have in common, as JSON can hold it.
+    """What computations on networks like this first one of the source must have in common, as JSON can hold it.
 
-    Parameters
-    ----------
-    source : NetworkSource
-    network : nn.Module
-        The first that it draws; left as it is.
-    image_shape : (int, int, int)
-
-    Returns
-    -------
-    dict
-        The name, the build options, a digest of the module's structure (as PyTorch prints it) and of the initial
-        weights, and the outputs on fixed probes, in evaluation and in training mode: where modules do not show what a
-        network does, its outputs do. :func:`differences` compares them.
+    The name, the build options, a digest of the module's structure (as PyTorch prints it) and of the initial weights,
+    and the outputs on fixed probes, in evaluation and in training mode: where modules do not show what a network does,
+    its outputs do. :func:`differences` compares them. The network is left as it is.
     """
     weights = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
-        weights.update(f"{name} {value.dtype} {tuple(value.shape)}\0".encode())
-        weights.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        weights.update(f"{name} ".encode())
+        add_tensor(weights, value)
     return {
         "architecture": source.name,
         "build_options": json.loads(json.dumps(dict(source.build_options), default=repr)),
@@ -150,6 +131,12 @@ def fingerprint(source: NetworkSource, network: nn.Module, image_shape: tuple[in
         "outputs": _outputs(network, image_shape, training=False),
         "outputs_in_training": _outputs(network, image_shape, training=True),
     }
+
+
+def add_tensor(digest: Any, value: Tensor) -> None:
+    """Add dtype, shape and bytes of a tensor to a digest of :mod:`hashlib`."""
+    digest.update(f"{value.dtype} {tuple(value.shape)}\0".encode())
+    digest.update(value.detach().cpu().contiguous().flatten().clone().view(torch.uint8).numpy().tobytes())
 
 
 def _outputs(network: nn.Module, image_shape: tuple[int, int, int], *, training: bool) -> list[list[float]] | None:
@@ -169,13 +156,9 @@ def _outputs(network: nn.Module, image_shape: tuple[int, int, int], *, training:
 
 
 def differences(stored: Any, asked: Any, where: str = "") -> list[str]:
-    """Name what differs between two descriptions of a computation; rows of numbers are compared to a tolerance.
+    """Name what differs between two descriptions (JSON values) of a computation called ``where``.
 
-    Parameters
-    ----------
-    stored, asked : JSON values
-    where : str
-        What they are called in the answer.
+    Rows of numbers are compared to a tolerance.
     """
     if isinstance(stored, dict) and isinstance(asked, dict):
         return [
@@ -205,14 +188,18 @@ def _is_row(value: Any) -> bool:
     )
 
 
-def check_independent_images(network: nn.Module, x: Tensor) -> None:
-    """Refuse a network, in evaluation mode, whose output for an image depends on the other images of its batch.
+@contextlib.contextmanager
+def on_images(x: Tensor, remark: str = "") -> Iterator[None]:
+    """Say, where a network fails inside the block, that it does so on images like these."""
+    try:
+        yield
+    except (RuntimeError, ValueError, TypeError) as error:
+        kind = f"images of shape {tuple(x.shape[1:])} and {x.dtype}"
+        raise ValueError(f"the network does not accept {kind}{remark}: {error}") from error
 
-    Raises
-    ------
-    ValueError
-        If it does: no batch size is then the right one.
-    """
+
+def check_independent_images(network: nn.Module, x: Tensor) -> None:
+    """Refuse a network, in evaluation mode, whose output for an image depends on the other images of its batch."""
     with torch.no_grad():
         together, alone = network(x.clone()), network(x[:1].clone())
     if not torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
@@ -228,12 +215,8 @@ def check_networks_differ(first: nn.Module, second: object) -> None:
     if first is second:
         raise ValueError("the callable returned the same network twice; expected a new one from each call")
     if isinstance(second, nn.Module):
-        mine, other = list(first.state_dict().values()), list(second.state_dict().values())
-        if (
-            mine
-            and len(mine) == len(other)
-            and all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(mine, other, strict=True))
-        ):
+        mine, other = ([value.cpu() for value in network.state_dict().values()] for network in (first, second))
+        if mine and len(mine) == len(other) and all(map(torch.equal, mine, other)):
             raise ValueError(
                 "the callable returned two networks with the same weights; expected a new initialisation from each "
                 "call: let it draw from PyTorch's global generator, without setting a seed"

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nadtools.networks import check_independent_images
+from nadtools import checks
+from nadtools.networks import check_independent_images, on_images
 
 __all__ = ["OutputLayer", "check_network", "find_output_layer", "output_weight_variance"]
 
@@ -46,15 +47,7 @@ class OutputLayer:
 
 
 def check_network(network: object, image_shape: tuple[int, int, int], device: torch.device) -> nn.Module:
-    """Return the network in evaluation mode on the device, with its parameters frozen; refuse what has no NADs.
-
-    Raises
-    ------
-    TypeError
-        If it is not a module.
-    ValueError
-        If it does not take images of this shape, has several outputs, is random or not finite.
-    """
+    """Return the network in evaluation mode on the device, with its parameters frozen; refuse what has no NADs."""
     if not isinstance(network, nn.Module):
         raise TypeError(
             f"the architecture returned {type(network).__name__}; expected a torch.nn.Module: pass a callable "
@@ -64,19 +57,10 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
         raise ValueError("the network was built under torch.inference_mode(); build it outside")
     network = network.to(device).eval().requires_grad_(False)
     x = _probe(image_shape, device)
-    try:
-        with torch.no_grad():
-            # Copies, so that a network that works in place cannot change what the second call sees.
-            first, second = network(x.clone()), network(x.clone())
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"the network does not accept images of shape {tuple(x.shape)} (batch, channels, height, width): {error}; "
-            "say what it takes by in_channels=... and image_size=..."
-        ) from error
-    if not isinstance(first, Tensor):
-        raise TypeError(
-            f"the network returned {type(first).__name__}; expected a tensor with one output for each image"
-        )
+    with on_images(x, " (say what it takes by in_channels=... and image_size=...)"), torch.no_grad():
+        # Copies, so that a network that works in place cannot change what the second call sees.
+        first, second = network(x.clone()), network(x.clone())
+    checks.instance("an output of the network", first, Tensor, "a tensor with one output for each image")
     if first.numel() != len(x):
         raise ValueError(
             f"the network returned shape {tuple(first.shape)} for {len(x)} images; expected one output for each "

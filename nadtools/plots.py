@@ -28,22 +28,7 @@ def _subplots(*shape: int, **options: Any) -> Any:
 def plot_nads(nads: NADs, count: int = 12) -> Any:
     """Draw the first NADs, each with zero in the middle of the colour scale; of several channels the first.
 
-    Parameters
-    ----------
-    nads : NADs
-    count : int
-        How many; at most as many as there are.
-
-    Returns
-    -------
-    numpy.ndarray of matplotlib.axes.Axes
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If matplotlib is not installed.
-    ValueError
-        If there are not so many.
+    Returns an array of matplotlib axes; without matplotlib it raises ModuleNotFoundError.
     """
     total = len(nads.vectors)
     count = integer("count", count, 1, total, f"a number of NADs from 1 to {total}")
@@ -61,23 +46,9 @@ def plot_nads(nads: NADs, count: int = 12) -> Any:
 
 
 def plot_spectra(spectra: Mapping[str, NADs]) -> Any:
-    """Draw eigenvalues against their rank, on logarithmic axes, with a band of one standard error where it is known.
+    """Draw eigenvalues, by label, against their rank, on logarithmic axes, with a band of one standard error.
 
-    Parameters
-    ----------
-    spectra : mapping of str to NADs
-        By label.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If matplotlib is not installed.
-    TypeError, ValueError
-        If there is nothing to draw.
+    Returns matplotlib axes; without matplotlib it raises ModuleNotFoundError.
     """
     if not isinstance(spectra, Mapping):
         raise TypeError(f"got spectra of type {type(spectra).__name__}; expected a dict from labels to NADs")

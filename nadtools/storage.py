@@ -39,13 +39,8 @@ _HEADER = "__nadtools__"
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
     """Write a file so that a reader sees the old content or the new, whatever happens in between.
 
-    What processes that were killed have left of earlier attempts at the same file is deleted.
-
-    Raises
-    ------
-    OSError
-        If the folder does not exist or the disk is full: the message says how much was to be written, and what to do.
-        The old file, if there was one, is then unharmed.
+    What processes that were killed have left of earlier attempts at the same file is deleted. An OSError leaves the old
+    file, if there was one, unharmed; it says how much was to be written, and what to do.
     """
     path = Path(path)
     try:
@@ -68,12 +63,7 @@ _REMEDIES = {
 def lock(descriptor: int) -> None:
     """Lock an open file until it is closed, or its process ends in whatever way.
 
-    Raises
-    ------
-    BlockingIOError
-        If somebody else holds it.
-    OSError
-        If its file system has no locks.
+    BlockingIOError says that somebody else holds it, another OSError that its file system has no locks.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -128,15 +118,7 @@ def write_arrays(
     *,
     compress: bool = True,
 ) -> Path:
-    """Write named arrays and their metadata (anything JSON can hold) to a ``.npz`` file, atomically.
-
-    Raises
-    ------
-    TypeError
-        If the metadata cannot be written as JSON or an array holds Python objects.
-    ValueError
-        If the path does not end in ``.npz``.
-    """
+    """Write named arrays and their metadata (anything JSON can hold) to a ``.npz`` file, atomically."""
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"got the file name {path.name!r}; expected one that ends in '.npz'")

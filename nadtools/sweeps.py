@@ -24,8 +24,8 @@ from nadtools.checks import positive_int
 from nadtools.device import derive_seed, isolated_random_state, one_thread, resolve_device, unaffected_by_context
 from nadtools.distributions import LinearlySeparable
 from nadtools.ensembles import can_train_together, train_together
-from nadtools.networks import Architecture, check_independent_images, fingerprint, network_source
-from nadtools.training import Data, TrainConfig, TrainResult, check_precision, evaluate, train
+from nadtools.networks import Architecture, add_tensor, fingerprint, network_source
+from nadtools.training import Data, TrainConfig, TrainResult, check_fit, check_precision, evaluate, train
 from nadtools.units import Row, Task, name_units, run_tasks
 
 __all__ = ["Problem", "UnitSeeds", "sweep", "unit_seeds"]
@@ -117,9 +117,7 @@ def sweep(
     Parameters
     ----------
     architecture : str or callable
-        A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new, freshly
-        initialised ``nn.Module`` with an output for each class. It may draw from PyTorch's global generator, which is
-        seeded for it and put back afterwards.
+        As for :func:`nadtools.estimate_nads`, but with an output for each class.
     directions : mapping or sequence
         Directions v of shape (h, w) or (channels, h, w) by label (a number, a text, or a tuple such as a frequency), or
         in a sequence, whose labels are 0, 1, ... Instead of a direction it may hold any :class:`Problem`, such as
@@ -143,12 +141,7 @@ def sweep(
     journal : path, optional
         A file that keeps every finished training. The same call goes on where an interrupted one stopped, also with
         more directions or seeds, and on a device of another kind.
-    num_jobs : int, optional
-        Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
-        ``joblib.parallel_config`` says: with ``joblib.parallel_config("dask")`` a cluster shares the trainings.
-    device : str, torch.device or None
-    progress : bool
-        Show a progress bar.
+    num_jobs, device, progress
     **build_options
         For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``, ``num_classes``...
 
@@ -163,17 +156,16 @@ def sweep(
     Raises
     ------
     TypeError, ValueError
-        Before any training, if an argument is not as described, or the journal is damaged or belongs to another
-        computation.
+        Also if the journal is damaged or belongs to another computation.
     OSError
         If the journal cannot be written, for instance because the disk is full. What is finished is kept.
     """
     config = TrainConfig() if config is None else config
     checks.instance("config", config, TrainConfig, "a TrainConfig")
     checks.flags(progress=progress)
-    num_jobs = checks.number_of_jobs(num_jobs)
+    checks.number_of_jobs(num_jobs)
     if journal is not None:
-        journal = checks.file_path("journal", journal)
+        checks.file_path("journal", journal)
     if config.seed != 0:
         raise ValueError(f"got a config with seed={config.seed}; expected 0: the argument seeds takes its place")
     resolved = resolve_device(device)
@@ -208,20 +200,13 @@ def sweep(
         for start in range(0, len(indices), at_once):
             group = indices[start : start + at_once]
             units = [(problems[label], seed) for label, seed in (pairs[index] for index in group)]
-            if len(units) == 1:
-                yield Task(group, functools.partial(_train_one, plan, *units[0]))
-            else:
-                yield Task(group, functools.partial(_train_group, plan, units))
+            one = functools.partial(_train_one, plan, *units[0])
+            yield Task(group, one if len(units) == 1 else functools.partial(_train_group, plan, units))
 
     marks, title = [digests[label] for label, _ in pairs], f"{source.name} on D(v)"
     table = run_tasks(names, marks, tasks, journal, parameters, num_jobs, progress, title)
-    series = [
-        "train_accuracy",
-        "test_accuracy",
-        *(f"test_accuracy_{view}" for view in views),
-        "train_loss",
-        "test_loss",
-    ]
+    by_view = [f"test_accuracy_{view}" for view in views]
+    series = ["train_accuracy", "test_accuracy", *by_view, "train_loss", "test_loss"]
     types = {**dict.fromkeys(series, "float64"), "steps": "Int64"}
     return table.astype(types)[["direction", "seed", *series, "steps", "seconds", "device"]]
 
@@ -298,10 +283,8 @@ def _problems(directions: Any, epsilon: float, sigma: float) -> tuple[dict[Any, 
     elif isinstance(directions, Sequence) and not isinstance(directions, str | bytes):
         items = dict(enumerate(directions))
     else:
-        raise TypeError(
-            f"got directions of type {type(directions).__name__}; expected a mapping from labels to tensors, "
-            "or a sequence of tensors"
-        )
+        kind = type(directions).__name__
+        raise TypeError(f"got directions of type {kind}; expected a mapping to tensors, or a sequence of them")
     if not items:
         raise ValueError("got no directions; expected at least one")
     of_directions = any(isinstance(value, Tensor) for value in items.values())
@@ -361,15 +344,8 @@ def _check_architecture(plan: _Plan, problem: Problem, networks_at_once: int | N
         raise TypeError(f"the architecture returned {type(network).__name__}; expected a torch.nn.Module")
     if plan.build(unit_seeds(0).initialisation) is network:
         raise ValueError("the callable returned the same network twice; expected a new one from each call")
-    x, _ = problem.sample(2, derive_seed(0, "check"), device="cpu")
-    try:
-        with torch.inference_mode():
-            outputs = network.cpu().eval()(x)
-    except (RuntimeError, ValueError) as error:
-        raise ValueError(f"the network does not accept images of shape {tuple(x.shape[1:])}: {error}") from error
-    if outputs.ndim != 2 or outputs.shape[1] < 2:
-        raise ValueError(f"the network returned {tuple(outputs.shape)} for 2 images; expected (2, classes)")
-    check_independent_images(network, x)
+    x, y = problem.sample(2, derive_seed(0, "check"), device="cpu")
+    check_fit("samples", network.cpu(), x, y, torch.device("cpu"))
     return network, _at_once(plan, network, x, networks_at_once)
 
 
@@ -395,7 +371,7 @@ def _fingerprint(problem: Any) -> str:
 def _add(digest: Any, value: Any) -> None:
     """Add what a problem consists of to a digest."""
     if isinstance(value, Tensor):
-        _add_tensor(digest, value)
+        add_tensor(digest, value)
     elif value is None or isinstance(value, bool | int | float | str):
         digest.update(f"{type(value).__name__} {value!r}\0".encode())
     elif isinstance(value, tuple | list):
@@ -412,8 +388,3 @@ def _add(digest: Any, value: Any) -> None:
             f"got a problem with a part of type {type(value).__name__}, by which no journal can tell it from another; "
             "expected a dataclass of tensors, numbers, texts, tuples and other such dataclasses"
         )
-
-
-def _add_tensor(digest: Any, value: Tensor) -> None:
-    digest.update(f"{value.dtype} {tuple(value.shape)}\0".encode())
-    digest.update(value.detach().cpu().contiguous().flatten().clone().view(torch.uint8).numpy().tobytes())

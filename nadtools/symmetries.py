@@ -24,14 +24,8 @@ from torch import Tensor
 from nadtools import checks
 
 __all__ = [
-    "Sector",
-    "SymmetryGroup",
-    "apply_symmetry",
-    "check_group",
-    "contradicted_symmetry",
-    "sectors",
-    "symmetries_of",
-]
+    "Sector", "SymmetryGroup", "apply_symmetry", "check_group", "contradicted_symmetry", "sectors", "symmetries_of",
+]  # fmt: skip
 
 SymmetryGroup = Literal["none", "transpose", "reflections", "square"]
 
@@ -93,13 +87,7 @@ def apply_symmetry(images: Tensor, symmetry: str) -> Tensor:
 
 
 def check_group(group: str, image_shape: tuple[int, ...]) -> SymmetryGroup:
-    """Return a group that acts on images of this shape, or say why it does not.
-
-    Raises
-    ------
-    ValueError
-        If the group is unknown, or transposes images that are not square.
-    """
+    """Return a group that acts on images of this shape, or say why it does not."""
     known: SymmetryGroup = checks.choice("group", group, get_args(SymmetryGroup))
     if known in ("transpose", "square") and image_shape[-2] != image_shape[-1]:
         raise ValueError(f"the group {group!r} transposes images, and images of shape {image_shape} are not square")
@@ -109,10 +97,7 @@ def check_group(group: str, image_shape: tuple[int, ...]) -> SymmetryGroup:
 def sectors(image_shape: tuple[int, int, int], group: SymmetryGroup) -> list[Sector]:
     """The sectors of images of shape (channels, h, w) under a group that moves pixels and leaves channels alone.
 
-    Returns
-    -------
-    list of Sector
-        Their dimensions, each counted as often as it has bases, add up to channels * h * w.
+    Their dimensions, each counted as often as it has bases, add up to channels * h * w.
     """
     channels, height, width = image_shape
     check_group(group, image_shape)
@@ -164,15 +149,9 @@ def contradicted_symmetry(
 ) -> str | None:
     """Test a group that was named without proof against networks; what they contradict, in words, or None.
 
-    Directions u are taken from half of the networks, where they prefer most; on the other half (u^T g)² is compared
-    with the same for the moved direction, by a paired t-test for each u and symmetry, with Bonferroni's correction.
-
-    Parameters
-    ----------
-    jacobians : sequence of Tensor
-        J of each network, shape (D, k).
-    group : {"transpose", "reflections", "square"}
-    image_shape : (int, int, int)
+    Directions u are taken from half of the Jacobians J, of shape (D, k), where they prefer most; on the other half
+    (u^T g)² is compared with the same for the moved direction, by a paired t-test for each u and symmetry, with
+    Bonferroni's correction.
     """
     chosen, tested = jacobians[0::2], [jacobian.double() for jacobian in jacobians[1::2]]
     if len(tested) < 3:

@@ -18,15 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nadtools import checks
-from nadtools.device import (
-    derive_seed,
-    generator,
-    isolated_random_state,
-    resolve_device,
-    stream,
-    unaffected_by_context,
-)
-from nadtools.networks import check_independent_images
+from nadtools.device import derive_seed, generator, isolated_random_state, resolve_device, stream, unaffected_by_context
+from nadtools.networks import check_independent_images, on_images
 from nadtools.progress import progress_bar
 
 __all__ = ["Evaluation", "TrainConfig", "TrainResult", "evaluate", "train"]
@@ -149,27 +142,10 @@ class TrainResult:
     step_losses: Tensor = dataclasses.field(default_factory=lambda: torch.empty(0))
 
     def steps_to_loss(self, level: float, window: int = 10) -> int | None:
-        """Return the number of steps after which the loss first is at or below a level.
+        """Return the number of steps after which the loss first is at or below a level, in nats; None if never.
 
         A batch's loss is noisy, so it is averaged over the last ``window`` steps. The count is that of all steps up to
         the end of the first window whose mean is low enough, so it is at least ``window``.
-
-        Parameters
-        ----------
-        level : float
-            Of the mean cross-entropy, in nats; positive.
-        window : int
-            Steps to average over.
-
-        Returns
-        -------
-        int or None
-            None where the level was never reached.
-
-        Raises
-        ------
-        ValueError
-            If the level or the window is not positive.
         """
         level, window = checks.positive_number("level", level), checks.positive_int("window", window)
         if len(self.step_losses) < window:
@@ -205,19 +181,11 @@ def train(
         Epochs between evaluations on the test data; 0 evaluates only the final network.
     device : str, torch.device or None
         None means the device of the training images.
-    progress : bool
-        Show a progress bar.
     callback : callable, optional
         Called after each epoch with its row of the history; returning True stops the training.
 
-    Returns
-    -------
-    TrainResult
-
     Raises
     ------
-    TypeError, ValueError
-        If the data do not fit each other or the network, or the device does not have the precision.
     FloatingPointError
         If the loss is no longer finite: the learning rate is too large.
     """
@@ -236,18 +204,14 @@ def train(
     if x.is_inference():
         x = x.clone()  # autograd refuses what was made in inference mode
     test = (test_data[0].to(resolved), test_data[1].to(resolved))
-    if _has_convolutions(network):
+    if any(isinstance(module, nn.Conv2d) for module in network.modules()):
         # Channels-last convolutions are the same function, and faster on CPUs and on tensor cores for nearly all
         # networks and precisions. A race between the formats would make the rounding a matter of time.
         network.to(memory_format=torch.channels_last)
         x, test = x.to(memory_format=torch.channels_last), (test[0].to(memory_format=torch.channels_last), test[1])
 
-    parameters = [p for p in network.parameters() if p.requires_grad]
-    if not parameters:
-        raise ValueError("the network has no parameters to train; network.requires_grad_(True) releases frozen ones")
-    optimizer = torch.optim.SGD(
-        parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
-    )
+    parameters: list[Tensor] = [p for p in network.parameters() if p.requires_grad]
+    optimizer = sgd(parameters, config)
     seed = stream(config.seed, "training")
     order_generator = generator(resolved, seed, SHUFFLE)
     num_samples = len(x)
@@ -311,6 +275,15 @@ def train(
     )
 
 
+def sgd(parameters: list[Tensor], config: TrainConfig) -> torch.optim.SGD:
+    """SGD as the configuration has it, on the parameters that are to be trained."""
+    if not parameters:
+        raise ValueError("the network has no parameters to train; network.requires_grad_(True) releases frozen ones")
+    return torch.optim.SGD(
+        parameters, lr=config.max_lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
+    )
+
+
 def forward_pass(network: Callable[[Tensor], Tensor], inputs: Tensor, config: TrainConfig) -> Tensor:
     """Outputs to train on, in the precision of the configuration; the loss is computed in single precision."""
     mixed = config.precision == "bfloat16"
@@ -322,20 +295,14 @@ def forward_pass(network: Callable[[Tensor], Tensor], inputs: Tensor, config: Tr
 
 @unaffected_by_context()
 def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | None = None) -> Evaluation:
-    """Loss and accuracy of a network in evaluation mode, in which it is left.
+    """Loss and accuracy on (x, y) of a network in evaluation mode, in which it is left.
 
-    Parameters
-    ----------
-    network : nn.Module
-    data : (Tensor, Tensor)
-        x of shape (n, channels, h, w), y of shape (n,), int64.
-    device : str, torch.device or None
-        None means the device of the images.
+    ``device=None`` means the device of the images.
     """
     checks.instance("network", network, nn.Module, "a torch.nn.Module")
     x, y = check_data("data", data)
     resolved = x.device if device is None else resolve_device(device)
-    _check_fit("data", network.to(resolved), x, y, resolved)
+    check_fit("data", network.to(resolved), x, y, resolved)
     loss = torch.zeros((), dtype=torch.float64, device=resolved)
     correct = torch.zeros((), dtype=torch.int64, device=resolved)
     with torch.inference_mode():
@@ -386,19 +353,14 @@ def check_classes(network: nn.Module, train_data: Data, test_data: Data, device:
             "test_data; expected the same"
         )
     for name, (x, y) in (("train_data", train_data), ("test_data", (x_test, y_test))):
-        _check_fit(name, network, x, y, device)
+        check_fit(name, network, x, y, device)
     return x_test, y_test
 
 
-def _check_fit(name: str, network: nn.Module, x: Tensor, y: Tensor, device: torch.device) -> None:
+def check_fit(name: str, network: nn.Module, x: Tensor, y: Tensor, device: torch.device) -> None:
     """Whether a network on the device takes the images and has an output for every label; it is left in eval mode."""
-    try:
-        with torch.inference_mode():
-            outputs = network.eval()(x[:1].to(device))
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"the network does not accept images of shape {tuple(x.shape[1:])} ({name}): {error}"
-        ) from error
+    with on_images(x, f" ({name})"), torch.inference_mode():
+        outputs = network.eval()(x[:1].to(device))
     if not isinstance(outputs, Tensor) or outputs.ndim != 2 or outputs.shape[1] < 2:
         kind = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ValueError(f"the network returned shape {kind}; expected (n, classes), at least 2 classes")
@@ -414,7 +376,3 @@ def _seeded_dropout(network: nn.Module, seed: int, epoch: int) -> contextlib.Abs
     if any(isinstance(module, DROPOUT_LAYERS) for module in network.modules()):
         return isolated_random_state(derive_seed(seed, DROPOUT, epoch))
     return contextlib.nullcontext()
-
-
-def _has_convolutions(network: nn.Module) -> bool:
-    return any(isinstance(module, nn.Conv2d) for module in network.modules())

@@ -1,8 +1,7 @@
 """Units of work: each is done once, in this process, on all cores or on a cluster, and its row is kept in a journal.
 
-A journal is one SQLite file. It holds the parameters of the computation, and the row of every finished unit, committed
-to the disk before it is counted. Only the process that was called writes to it. So whatever ends a run, the same call
-goes on with what is missing. Rows of a computation with other parameters are never mixed in.
+Only the process that was called writes to the journal (:mod:`nadtools.journal`), after every unit. So whatever ends a
+run, the same call goes on with what is missing.
 """
 
 from __future__ import annotations
@@ -63,11 +62,7 @@ def run_units(
     fingerprints : sequence of str, optional
         One for each unit: a digest of what its names stand for. A row that the journal holds under the same names with
         another fingerprint is refused.
-    num_jobs : int, optional
-        Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
-        ``joblib.parallel_config`` says.
-    progress : bool
-        Show a progress bar.
+    num_jobs, progress
     description : str
         What the progress bar calls the units.
 
@@ -79,8 +74,7 @@ def run_units(
     Raises
     ------
     TypeError, ValueError
-        Before any work, if units or parameters are not as described, or the journal is damaged or belongs to another
-        computation.
+        Also if the journal is damaged or belongs to another computation.
     OSError
         If the journal cannot be written, for instance because the disk is full.
     Exception
@@ -146,26 +140,17 @@ def run_tasks(
         missing = [index for index, name in enumerate(names) if name not in rows]
         if opened is not None and missing:
             opened.check_writable()
-        bar = progress_bar(
-            None,
-            progress,
-            total=len(names),
-            initial=len(names) - len(missing),
-            desc=description,
-            unit="unit",
-            smoothing=0,
-        )
-        with bar:
+        counts = {"total": len(names), "initial": len(names) - len(missing)}
+        with progress_bar(None, progress, **counts, desc=description, unit="unit", smoothing=0) as bar:
             try:
                 calls = (functools.partial(_finish, task) for task in tasks(missing))
                 with contextlib.closing(as_finished(calls, num_jobs)) as outcomes:
                     for indices, done in outcomes:
                         texts = [_row_text(names[index], row) for index, row in zip(indices, done, strict=True)]
+                        finished = [(names[i], fingerprints[i], text) for i, text in zip(indices, texts, strict=True)]
                         if opened is not None:
-                            opened.add(
-                                [(names[i], fingerprints[i], text) for i, text in zip(indices, texts, strict=True)]
-                            )
-                        rows.update({names[i]: json.loads(text) for i, text in zip(indices, texts, strict=True)})
+                            opened.add(finished)
+                        rows.update({name: json.loads(text) for name, _, text in finished})
                         bar.update(len(indices))
             except BaseException as error:
                 kept = f"{len(rows)} of {len(names)} are finished"
@@ -185,19 +170,9 @@ def _finish(task: Task) -> tuple[Sequence[int], Sequence[Mapping[str, Any]]]:
 def as_finished(calls: Iterable[Callable[[], T]], num_jobs: int | None = None) -> Generator[T]:
     """Do calls that do not depend on each other, and give what they return as they are finished.
 
-    Parameters
-    ----------
-    calls : iterable of callables
-        Without arguments; picklable where several processes work. They are taken when there is room for them.
-    num_jobs : int, optional
-        Processes that work at the same time, -1 for one on each core. By default one, or what a surrounding
-        ``joblib.parallel_config`` says: with ``joblib.parallel_config("dask")`` all of the cluster.
-
-    Raises
-    ------
-    Exception
-        Whatever a call raises, or what ended a process. Calls that are under way in other processes are finished and
-        given first, if these are alive; no new ones are begun.
+    The calls take no arguments, and can be pickled where several processes work. They are taken when there is room for
+    them. What a call raises, or what ended a process, is raised. Calls that are under way in other processes are then
+    finished and given first, if these are alive; no new ones are begun.
     """
     backend, _ = joblib.parallel.get_active_backend()
     if in_this_process(num_jobs):
@@ -225,13 +200,7 @@ def as_finished(calls: Iterable[Callable[[], T]], num_jobs: int | None = None) -
 
 
 def in_this_process(num_jobs: int | None = None) -> bool:
-    """Whether :func:`as_finished` does its calls one after the other in the calling process.
-
-    Parameters
-    ----------
-    num_jobs : int, optional
-        As for :func:`as_finished`.
-    """
+    """Whether :func:`as_finished` does its calls one after the other in the calling process."""
     backend, configured_jobs = joblib.parallel.get_active_backend()
     jobs = num_jobs if num_jobs is not None else configured_jobs
     # What a backend does by itself: one process for joblib's own ones, the whole cluster for Dask.
@@ -260,24 +229,12 @@ def _end_with(caller: int) -> None:
     """Let this process end when its caller does. joblib's would wait for more work for another five minutes."""
 
     def watch() -> None:
-        # A killed process may stay as a zombie, but its children get another parent.
-        first = os.getppid()
-        while os.getppid() == first and _is_alive(caller):
+        while os.getppid() == caller:  # a process whose parent ends gets another one
             time.sleep(1)
         os._exit(1)
 
-    if os.name == "posix":  # elsewhere a signal 0 would interrupt the caller
+    if os.getppid() == caller:
         threading.Thread(target=watch, daemon=True).start()
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _by_joblib(calls: Iterable[Callable[[], T]], num_jobs: int | None) -> Generator[T | _Failure]:

@@ -100,7 +100,7 @@ TOYS = {
     "dense block": lambda: ended(
         conv(1, 2, padding=1), Dense(conv(2, 2, padding=1)), Dense(conv(4, 1, 5, padding=2)), conv(5, 2, stride=2)
     ),
-    "transposed": lambda: ended(conv(1, 2, 3, stride=2), nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1), conv(3, 2, 2)),
+    "transposed": lambda: ended(conv(1, 2, 3, stride=2), nn.ConvTranspose2d(2, 3, 3, 2, padding=1), conv(3, 2, 2)),
     "nearest": lambda: ended(conv(1, 2, 3, stride=2), nn.Upsample(scale_factor=2), conv(2, 2)),
     "bilinear": lambda: ended(conv(1, 2), nn.Upsample(size=(4, 9), mode="bilinear"), conv(2, 2)),
     "mixed tokens": Mixer,
@@ -109,9 +109,7 @@ TOYS = {
 }  # fmt: skip
 
 
-def sampled_gradients(
-    network: nn.Module, number: int, x: torch.Tensor, *, normal: bool = False
-) -> torch.Tensor:
+def sampled_gradients(network: nn.Module, number: int, x: torch.Tensor, *, normal: bool = False) -> torch.Tensor:
     """Gradients (number, D) at x of so many networks, of PyTorch's default initialisation or its normal twin."""
     source, drawn = torch.Generator().manual_seed(0), {}
     for name, parameter in network.named_parameters():
@@ -192,7 +190,9 @@ def test_products_and_arrays_take_every_operation_alike():
         lambda g: g.map(lambda m: m.exp()),
     ):
         torch.testing.assert_close(change(product).matrix(), change(dense).matrix(), **EXACT)
-        torch.testing.assert_close(change(product).diagonal(), change(product).matrix().diagonal().view(change(product).sizes), **EXACT)
+        torch.testing.assert_close(
+            change(product).diagonal(), change(product).matrix().diagonal().view(change(product).sizes), **EXACT
+        )
     v = torch.randn(4, 6, generator=source, dtype=torch.float64)
     assert product.quadratic(v) == pytest.approx(dense.quadratic(v), rel=1e-12)
     torch.testing.assert_close(Covariance.from_matrix(product.matrix(), (4, 6)).matrix(), product.matrix(), **EXACT)
@@ -208,9 +208,7 @@ def test_products_have_the_eigenvectors_of_the_array(name, monkeypatch):
     matrix = image.matrix()
     largest = float(nads.eigenvalues[0])
     torch.testing.assert_close(nads.covariance(), matrix, rtol=0, atol=1e-6 * largest)  # float32 vectors
-    torch.testing.assert_close(
-        nads.eigenvalues.flip(0), torch.linalg.eigvalsh(matrix), rtol=0, atol=1e-12 * largest
-    )
+    torch.testing.assert_close(nads.eigenvalues.flip(0), torch.linalg.eigvalsh(matrix), rtol=0, atol=1e-12 * largest)
     monkeypatch.setattr(Covariance, "is_product", False)
     dense = nt.analytic_nads(name)
     torch.testing.assert_close(dense.eigenvalues, nads.eigenvalues, rtol=0, atol=1e-12 * largest)
@@ -267,7 +265,8 @@ def deep(width: int, padding: int = 1, channels: int = 1, first: bool = True) ->
     """Three convolutions, average pooling, and activations after all or after the last two."""
     return ended(
         conv(channels, width, padding=padding), *([nn.ReLU()] if first else []), nn.AvgPool2d(2),
-        conv(width, width, padding=1), nn.ReLU(), conv(width, width, padding=1), nn.ReLU(), channels=channels,
+        conv(width, width, padding=1), nn.ReLU(), conv(width, width, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+        channels=channels,
     )  # fmt: skip
 
 
@@ -277,26 +276,31 @@ def squared_error(gradients: torch.Tensor, expected: torch.Tensor) -> float:
     return float((first * second).sum() / expected.square().sum())
 
 
-@pytest.mark.parametrize("point", ["zero", "image"])
-def test_wide_networks_tend_to_the_limit(point):
-    source = torch.Generator().manual_seed(1)
-    x = torch.zeros(1, *SMALL) if point == "zero" else torch.randn(1, *SMALL, generator=source)
-    errors = []
-    for width in (1, 4, 16):
-        # Away from 0 the first layer must not have masks of its own: see the next test.
-        network = seeded(lambda width=width: deep(width, first=point == "zero")).double()
-        limit = nt.analytic_nads(network, SMALL, nonlinearity="infinite-width", evaluation_point=x).covariance()
+def test_networks_agree_with_the_limit_at_zero_and_not_with_the_linear_network():
+    """Padding gives positions masks of their own. At width 4 the limit is already within sampling error."""
+    x = torch.zeros(1, *SMALL)
+    for width in (4, 16):
+        network = seeded(lambda width=width: deep(width)).double()
+        limit = nt.analytic_nads(network, SMALL, nonlinearity="infinite-width").covariance()
+        gradients = sampled_gradients(network, 8000, x.double(), normal=True)
+        whole, size = deviation(gradients, limit)
+        assert whole < 1.5 and abs(size) < 4
+    whole, size = deviation(gradients, nt.analytic_nads(network, SMALL).covariance())
+    assert whole > 4 and abs(size) > 5
+
+
+def test_away_from_zero_first_derivatives_of_the_kernel_are_missing():
+    """An error of the recursion that no width makes smaller."""
+    x = torch.randn(1, *SMALL, generator=torch.Generator().manual_seed(1))
+    for width in (4, 16):
+        network = seeded(lambda width=width: deep(width, first=False)).double()
+        nads = nt.analytic_nads(network, SMALL, nonlinearity="infinite-width", evaluation_point=x)
+        assert "first derivatives" in nads.metadata["exact"]
         gradients = sampled_gradients(network, 6000, x.double(), normal=True)
-        errors.append(squared_error(gradients, limit))
-    assert errors[0] > 0.004 and abs(errors[2]) < 0.0015
-    whole, size = deviation(gradients, limit)
-    assert whole < 1.2 and abs(size) < 4
-    if point == "image":
-        linear = nt.analytic_nads(network, SMALL).covariance()
-        assert squared_error(gradients, linear * float(limit.trace() / linear.trace())) > 0.01
+        assert 0.03 < squared_error(gradients, nads.covariance()) < 0.3
 
 
-def test_the_first_layers_masks_know_its_weights_and_many_channels_make_up_for_it():
+def test_they_matter_less_for_many_channels():
     errors = []
     for channels in (1, 4, 16):
         x = torch.randn(channels, *SMALL, generator=torch.Generator().manual_seed(1))
@@ -333,7 +337,9 @@ def test_other_activations_and_blocks_have_a_limit():
         assert mean_squared_slope(function, 0.5) == pytest.approx(float(slopes[1, 1]), abs=2e-3)
     assert mean_squared_slope(relu, 1.0) == pytest.approx(0.5, rel=1e-12)
     for name in ("resnet18", "densenet121"):
-        nads = nt.analytic_nads(name, (8, 8), width=0.1, nonlinearity="infinite-width", evaluation_point="normal", num_points=2)
+        nads = nt.analytic_nads(
+            name, (8, 8), width=0.1, nonlinearity="infinite-width", evaluation_point="normal", num_points=2
+        )
         assert nads.eigenvalues[0] > 0
 
 
@@ -350,8 +356,8 @@ def test_a_large_image_takes_its_first_directions():
         assert image.quadratic(vector) == pytest.approx(float(value), rel=1e-5)
     with pytest.raises(MemoryError, match="num_directions"):
         nt.analytic_nads("lenet", (512, 512))
-    with pytest.raises(MemoryError, match="smaller"):
-        nt.analytic_nads("resnet18", (512, 512), width=0.05)
+    with pytest.raises(MemoryError, match=r"no Kronecker product.*smaller"):
+        Covariance.identity((512, 512)).matrix()
 
 
 def test_fewer_directions_are_the_first_ones(tmp_path):
@@ -365,7 +371,7 @@ def test_fewer_directions_are_the_first_ones(tmp_path):
 
 def test_the_recursion_step_by_step():
     steps = covariances("lenet")
-    assert list(steps)[0] == "output (Linear)" and list(steps)[-1] == "image"
+    assert next(iter(steps)) == "output (Linear)" and list(steps)[-1] == "image"
     assert steps["convolution2 (Conv2d)"].sizes == (10, 10) and steps["image"].sizes == (32, 32)
     torch.testing.assert_close(steps["image"].matrix(), nt.analytic_nads("lenet").covariance(), rtol=1e-3, atol=1e-12)
 

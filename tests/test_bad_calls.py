@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from companion import chapter_01, chapter_04, photographs
+from companion import chapter_04
 from companion.chapter_03 import descent, landscape
 from companion.chapter_04 import dipoles
 from small_networks import SMALL, Network
@@ -473,8 +473,6 @@ NAN = (X * math.nan, Y)
         (lambda: nt.captured_energy(BASIS, BASIS, 3), "reference of type Tensor; expected NADs"),
         (lambda: nt.subspace_overlap(2 * BASIS, BASIS, 3), "a with vectors that miss orthonormality"),
         (lambda: chapter_04.plot_nads(NADS, [1.5]), r"indices\[0\]=1.5"),
-        (lambda: chapter_01.plot_wave_map([(1, 2)], {"a": [0.5]}, phase=math.nan), "phase=nan"),
-        (lambda: photographs.load_largest("A1", "lenet"), "name='A1'; expected .*'A7'"),
     ],
 )
 def test_what_was_accepted_or_failed_late_is_refused(call, message):

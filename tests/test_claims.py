@@ -8,14 +8,15 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 from companion import claims, experiments, published
 from companion.__main__ import _parser, main
-from companion.claims import alignment, catalogue, checking, display, evidence
+from companion.chapter_08.experiments import load_pairs
+from companion.claims import Verdict, catalogue, checking, display
+from companion.evidence import Mark, Stored
 
 from nadtools import storage
 
@@ -47,7 +48,8 @@ def test_every_figure_lemma_theorem_and_equation_has_a_claim():
 
 
 def test_every_function_is_used():
-    assert {claim.function for claim in CLAIMS} == set(evidence.EVALUATORS)
+    ids = set(re.findall(r'^id = "(.*)"$', claims.CLAIMS_FILE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert ids == set(catalogue.FUNCTIONS)
 
 
 @by_id
@@ -57,13 +59,14 @@ def test_a_claim_is_complete(claim):
     assert "{" not in "".join([*texts, claim.mark]) and claim.metric[-1] != "."
     assert (BOOK / f"{claim.chapter}.ipynb").exists()
     if "errata" in claim.note:
-        assert claim.verdict in ("corrected", "not reproduced", "partly", "not yet at paper scale")
+        assert claim.verdict in (Verdict.CORRECTED, Verdict.NOT_REPRODUCED, Verdict.PARTLY, Verdict.NOT_YET)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"function": "guess"}, "unknown function 'guess'"),
+        ({"id": "A-eq2"}, "A-eq2: no chapter has a function with this id"),
+        ({"function": "guess"}, "unknown entries"),
         ({"verdict": "true"}, "unknown verdict 'true'"),
         ({"verdict": "not checked here"}, "unknown verdict"),
         ({"paper": "C"}, "unknown paper 'C'"),
@@ -76,7 +79,7 @@ def test_a_claim_is_complete(claim):
     ],
 )
 def test_a_wrong_entry_is_named(tmp_path, change, message):
-    names = ("id", "paper", "place", "statement", "metric", "expected", "tolerance", "function", "verdict")
+    names = ("id", "paper", "place", "statement", "metric", "expected", "tolerance", "verdict")
     entries = {name: getattr(BY_ID["A-eq1"], name) for name in names} | change
     lines = ["[[claim]]"]
     for name, value in entries.items():
@@ -108,7 +111,7 @@ def test_a_table_with_several_verdicts_is_a_claim_for_each_architecture(tmp_path
         assert claim.selectors == {"architecture": architecture}
         assert claim.statement.startswith(f"How well {name} solves")
     # One of the verdicts is rewritten, and nothing else.
-    checked = claims.Checked(loaded[2], claims.Outcome("a miracle", "corrected"))
+    checked = claims.Checked(loaded[2], claims.Outcome("a miracle", Verdict.CORRECTED))
     assert claims.record_verdicts([checked], path) == ("A1-resnet18-direction",)
     changed = re.sub(r'(?<=verdict\.resnet18 = )"[^"]+"', '"corrected"', text)
     assert changed != text and path.read_text(encoding="utf-8") == changed
@@ -118,7 +121,7 @@ def test_a_table_with_several_verdicts_is_a_claim_for_each_architecture(tmp_path
     ("old", "new", "message"),
     [
         ("verdict.vgg11", "verdict.alexnet", "A1-alexnet-direction: no experiment A1 with"),
-        ("A1-{architecture}-", "A1-", "stand twice: A1-direction"),
+        ("A1-{architecture}-", "A1-", "A1-direction: no chapter has a function"),
         (r"verdict\..*\n", "", r"missing or empty entries \['verdict'\]"),
         (r"(verdict\..*\n)+", "verdict = {}\n", r"missing or empty entries \['verdict'\]"),
     ],
@@ -159,19 +162,18 @@ def test_every_claim_has_an_outcome(checked):
     assert [one.claim for one in checked] == list(CLAIMS)
     for one in checked:
         outcome = one.outcome
-        assert outcome.measured and outcome.verdict in get_args(claims.Verdict)
-        if outcome.measured == "not stored":
-            assert outcome.verdict == "not yet at paper scale" and outcome.command
-        elif outcome.verdict != "not checked here":
-            assert all(getattr(outcome, name) for name in ("data", "width", "seeds", "device", "date", "version"))
-            if one.claim.experiment:
-                assert re.fullmatch(r"[\d-]{10}(; [\d-]{10})*", outcome.date)
+        assert outcome.measured and isinstance(outcome.verdict, Verdict)
+        if not outcome.is_stored:
+            assert outcome.verdict is Verdict.NOT_YET and outcome.command
+        elif one.claim.experiment and outcome.verdict is not Verdict.NOT_HERE:
+            assert all(dataclasses.astuple(outcome.origin))
+            assert re.fullmatch(r"[\d-]{10}(; [\d-]{10})*", outcome.origin.date)
 
 
 @pytest.mark.parametrize("claim", [claim for claim in CLAIMS if not claim.experiment], ids=lambda claim: claim.id)
 def test_what_needs_no_result_is_evaluated_anywhere(claim, tmp_path):
     outcome = claims.evaluate(claim, results_dir=tmp_path)
-    if outcome.verdict == "not checked here":
+    if outcome.verdict is Verdict.NOT_HERE:
         pytest.skip(f"{claim.id} {outcome.measured}")
     assert outcome.verdict == claim.verdict
 
@@ -179,7 +181,7 @@ def test_what_needs_no_result_is_evaluated_anywhere(claim, tmp_path):
 @pytest.mark.parametrize("claim", STORED, ids=lambda claim: claim.id)
 def test_a_missing_result_is_named_with_the_command_that_makes_it(claim, tmp_path):
     outcome = claims.evaluate(claim, results_dir=tmp_path)
-    assert (outcome.measured, outcome.verdict) == ("not stored", "not yet at paper scale")
+    assert (outcome.is_stored, outcome.verdict) == (False, Verdict.NOT_YET)
     program, command = outcome.command.split("python -m companion ")
     assert not program
     options = _parser().parse_args(command.split())
@@ -323,12 +325,15 @@ def invented(request, tmp_path_factory):
         invent(folder, "B2", pairs_table(name == "mlp", opposite), architecture=name, basis="nads")
         invent(folder, "B3", transition_table(name == "mlp", opposite), architecture=name, data="cifar10")
     with pytest.MonkeyPatch.context() as patch:  # the NADs are real
-        patch.setattr(alignment, "atlas", functools.partial(_real_atlas, evidence.atlas))
+        patch.setattr(Stored, "nads", functools.partialmethod(_real_nads, Stored.nads))
         yield folder, opposite
 
 
-def _real_atlas(atlas, where, architecture, estimator="secant"):
-    return atlas(BOOK / "results", architecture, estimator)
+def _real_nads(stored, nads, *args, **options):
+    real = Stored(stored.selectors, BOOK / "results")
+    found = nads(real, *args, **options)
+    stored.sources += real.sources
+    return found
 
 
 # They compare with NADs, which are real, or with the authors' files, which are not invented.
@@ -341,16 +346,21 @@ REAL = {
 def test_the_verdict_follows_the_results(invented, claim):
     folder, opposite = invented
     outcome = claims.evaluate(claim, results_dir=folder)
-    assert outcome.verdict == ("not reproduced" if opposite else "reproduced"), outcome.measured
-    assert "abacus" in outcome.device and "2020-02-02" in outcome.date and "9.9" in outcome.version
-    assert outcome.width == "1" and outcome.seeds == "0" and not outcome.command
-    if claim.function == "pairs":
+    assert outcome.verdict is (Verdict.NOT_REPRODUCED if opposite else Verdict.REPRODUCED), outcome.measured
+    origin = outcome.origin
+    assert "abacus" in origin.device and "2020-02-02" in origin.date and "9.9" in origin.version
+    assert origin.width == "1" and origin.seeds == "0" and not outcome.command
+    if claim.experiment == "B2" and isinstance(claim.function, Mark):
         assert outcome.measured.endswith("; 4 of 4 trainings with a smaller learning rate")
 
 
 @pytest.mark.parametrize(
     ("vgg11", "decay", "strongest"),
-    [(150, "reproduced", "reproduced"), (20, "partly", "not reproduced"), (700, "partly", "reproduced")],
+    [
+        (150, Verdict.REPRODUCED, Verdict.REPRODUCED),
+        (20, Verdict.PARTLY, Verdict.NOT_REPRODUCED),
+        (700, Verdict.PARTLY, Verdict.REPRODUCED),
+    ],
 )
 def test_the_authors_own_accuracies_are_judged(monkeypatch, vgg11, decay, strongest):
     """VGG-11's spectrum decays third fastest: as published its accuracy drops second, before ResNet-18's."""
@@ -363,7 +373,7 @@ def test_the_authors_own_accuracies_are_judged(monkeypatch, vgg11, decay, strong
     monkeypatch.setattr(published, "available", lambda: ("nads",))
     monkeypatch.setattr(published, "load_accuracies", lambda kind: pd.DataFrame(rows))
     outcome = claims.evaluate(BY_ID["A6-decay-published"], results_dir=BOOK / "results")
-    assert outcome.verdict == decay and f"vgg11 {vgg11}, resnet18 60" in outcome.measured
+    assert outcome.verdict is decay and f"vgg11 {vgg11}, resnet18 60" in outcome.measured
     assert claims.evaluate(BY_ID["A6-strongest-published"]).verdict == strongest
 
 
@@ -374,7 +384,7 @@ def test_early_features_of_different_indices_are_judged_too(tmp_path):
     table = {key: np.resize(value, 9) for key, value in pairs_table(False, False).items() if np.ndim(value) == 1}
     table |= {"first": first, "second": second, "coordinates": [-1.0, 1.0]}
     table |= {"sections": np.zeros((9, 2, 2)), "section_points": np.zeros((9, 2, 2))}
-    for apart, verdict in ((89.8, "partly"), (64.0, "reproduced")):
+    for apart, verdict in ((89.8, Verdict.PARTLY), (64.0, Verdict.REPRODUCED)):
         table["angle_first"] = np.radians(np.where(first == second, 65.0, apart))
         invent(tmp_path, "B2", table, architecture="lenet", basis="nads")
         assert claims.evaluate(claim, results_dir=tmp_path).verdict == verdict
@@ -384,20 +394,22 @@ def test_a_smaller_run_is_not_yet_a_verdict(tmp_path):
     claim = BY_ID["A1-resnet18-direction"]
     invent(tmp_path, "A1", waves(lambda r: 0.5 + 0.5 * (r < 5)), "laptop", architecture="resnet18")
     outcome = claims.evaluate(claim, results_dir=tmp_path)
-    assert outcome.verdict == "not yet at paper scale"
+    assert outcome.verdict is Verdict.NOT_YET
     assert outcome.measured == "50.0 % to 100.0 %; agrees, but width 0.25 instead of 1, epochs 6 instead of 20"
     assert outcome.command == "python -m companion run A1 --architecture resnet18 --scale paper"
     # The same numbers count for a control, and the better result is taken where there are two.
-    assert claims.evaluate(dataclasses.replace(claim, scale="laptop"), results_dir=tmp_path).verdict == "reproduced"
+    assert (
+        claims.evaluate(dataclasses.replace(claim, scale="laptop"), results_dir=tmp_path).verdict is Verdict.REPRODUCED
+    )
     invent(tmp_path, "A1", waves(lambda r: 0.5), architecture="resnet18")
-    assert claims.evaluate(claim, results_dir=tmp_path).verdict == "not reproduced"
+    assert claims.evaluate(claim, results_dir=tmp_path).verdict is Verdict.NOT_REPRODUCED
 
 
 def test_other_images_are_not_the_papers(tmp_path):
     table = stacked(images([np.nan], [0.9], "none"), images(INDICES, np.linspace(0.3, 0.9, 6)))
     invent(tmp_path, "A7", table, architecture="resnet18", data="cifar10-subset")
     outcome = claims.evaluate(BY_ID["A7-resnet18-first"], results_dir=tmp_path)
-    assert outcome.verdict == "not yet at paper scale"
+    assert outcome.verdict is Verdict.NOT_YET
     assert "60.0 points; agrees, but 5,000 images of CIFAR-10 instead of 50,000 photographs" in outcome.measured
     assert outcome.command.endswith("--architecture resnet18 --data cifar10 --scale paper")
 
@@ -405,7 +417,7 @@ def test_other_images_are_not_the_papers(tmp_path):
 def test_a_stale_result_is_not_yet_a_verdict(tmp_path):
     invent(tmp_path, "A1", waves(lambda r: 1.0), changes={"sigma": 2.0}, architecture="logreg")
     outcome = claims.evaluate(BY_ID["A1-logreg"], results_dir=tmp_path)
-    assert outcome.verdict == "not yet at paper scale" and "stale" in outcome.measured
+    assert outcome.verdict is Verdict.NOT_YET and "stale" in outcome.measured
 
 
 def test_a_damaged_result_is_reported(tmp_path):
@@ -424,15 +436,14 @@ def test_the_authors_files_are_never_downloaded(monkeypatch, tmp_path):
     for name in ("A1-lenet-map", "A5-lenet-published", "A6-lenet-points", "A6-strongest-published"):
         claim = BY_ID[name]
         outcome = claims.evaluate(claim)
-        assert outcome.verdict == "not checked here" and "NADTOOLS_DATA" in outcome.measured
+        assert outcome.verdict is Verdict.NOT_HERE and "NADTOOLS_DATA" in outcome.measured
         assert not claims.Checked(claim, outcome).changed
 
 
-def test_a_row_of_another_table_must_exist(invented):
-    folder, _ = invented
-    claim = dataclasses.replace(BY_ID["B2-lenet-late"], tolerance="at least 30 points")
-    with pytest.raises(ValueError, match=r"no row 'at least 30 points'.*two late directions"):
-        claims.evaluate(claim, results_dir=folder)
+def test_the_command_that_makes_a_result_is_part_of_the_error(tmp_path):
+    with pytest.raises(experiments.NotStoredError, match="make it with: python -m companion") as missing:
+        load_pairs("lenet", results_dir=tmp_path)
+    assert missing.value.command == "python -m companion run B2 --architecture lenet --basis nads --scale laptop"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -477,7 +488,7 @@ def test_record_rewrites_the_verdict_and_nothing_else(few, capsys):
 
 
 def test_what_cannot_be_checked_here_does_not_fail(few, monkeypatch, capsys):
-    outcome = claims.Outcome("takes the authors' files", "not checked here")
+    outcome = claims.Outcome("takes the authors' files", Verdict.NOT_HERE)
     monkeypatch.setattr(checking, "evaluate", lambda claim, **_: outcome)
     before = few.read_bytes()
     assert main(["claims", "--record"]) == 0
@@ -521,9 +532,10 @@ def test_the_page_shows_all_of_a_claim(checked, monkeypatch):
 
 
 def test_claims_without_results_are_counted_and_folded_up():
+    origin = claims.Origin("images", "1", "0", "cpu", "today", "9.9")
     outcomes = [
-        claims.Outcome("12 %", "partly"),
-        claims.Outcome("not stored", "not yet at paper scale", command="run it"),
+        claims.Outcome("12 %", Verdict.PARTLY, origin),
+        claims.Outcome("not stored", Verdict.NOT_YET, command="run it"),
     ]
     page = claims.to_html([claims.Checked(CLAIMS[k], outcomes[min(k, 1)]) for k in range(3)])
     shown, folded = page.split("<details>")
@@ -534,7 +546,7 @@ def test_claims_without_results_are_counted_and_folded_up():
 
 def test_signs_and_colours_of_verdicts():
     signs = display._SIGNS
-    assert set(signs) == set(get_args(claims.Verdict))
+    assert set(signs) == set(Verdict)
     assert len({sign for sign, _ in signs.values()}) == len(signs)
     for _, colour in signs.values():  # contrast of white on it, as WCAG 2 defines it
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]

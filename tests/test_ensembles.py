@@ -141,8 +141,8 @@ SAME = [nt.TrainConfig(epochs=1)] * 2
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (([], [], [], []), ValueError, "0 networks, 0 in train_data"),
-        ((NETWORKS, PAIRS, PAIRS[:1], SAME), ValueError, "2 in train_data, 1 in test_data and 2 configs"),
+        (([], [], [], []), ValueError, "0 in networks, 0 in train_data"),
+        ((NETWORKS, PAIRS, PAIRS[:1], SAME), ValueError, "2 in train_data, 1 in test_data, 2 in configs"),
         (([NETWORKS[0]] * 2, PAIRS, PAIRS, SAME), ValueError, "the same network twice"),
         (([NETWORKS[0], len], PAIRS, PAIRS, SAME), TypeError, "type builtin_function"),
         (([NETWORKS[0], build("logreg", 0)], PAIRS, PAIRS, SAME), ValueError, "different architectures"),

@@ -9,8 +9,9 @@ import torch
 from companion import experiments
 from companion import photographs as module
 from companion.chapter_06 import experiments as chapter_06
-from companion.chapter_06.experiments import poisoning_claims
-from companion.chapter_07.experiments import ARMS, flipping_claims, paired_interval
+from companion.chapter_06.claims import poisoning_claims
+from companion.chapter_07.claims import flipping_claims
+from companion.chapter_07.experiments import ARMS, paired_interval
 from companion.digits import load_digits
 
 import nadtools as nt

@@ -10,9 +10,11 @@ import torch
 from companion import experiments
 from companion import two_features as module
 from companion.chapter_08 import experiments as chapter_08
-from companion.chapter_08.experiments import load_pairs, pair_claims
+from companion.chapter_08.claims import pair_claims
+from companion.chapter_08.experiments import load_pairs
 from companion.chapter_09 import experiments as chapter_09
-from companion.chapter_09.experiments import concatenation_claims, load_transition
+from companion.chapter_09.claims import concatenation_claims
+from companion.chapter_09.experiments import load_transition
 from companion.digits import load_digits
 
 import nadtools as nt

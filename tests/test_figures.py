@@ -14,7 +14,8 @@ import pytest
 import torch
 from companion import style
 from companion.chapter_01.figures import plot_projections
-from companion.chapter_04.figures import plot_alignment, plot_atlas, plot_convergence, plot_nads, plot_spectra
+from companion.chapter_04.figures import plot_alignment, plot_convergence, plot_spectra
+from companion.chapter_04.pictures import plot_atlas, plot_nads
 from companion.figures import (
     StaticFigure,
     plot_accuracy_map,
@@ -76,7 +77,6 @@ CURVES = {
     "both averages": ([1, 4, 16, 100], [0.2, 0.6, 0.8, 0.95]),
     "plain": (torch.tensor([100, 1, 10]), np.array([0.5, 0.1, math.nan])),
 }
-REFERENCES = {"chance": 0.05, "ceiling": 0.97}
 
 # Every builder, with arguments that work; those that live explorers draw with, too, have a twin in matplotlib.
 BUILDERS = {
@@ -88,11 +88,10 @@ BUILDERS = {
     "nads, reference": lambda **o: plot_nads(make_nads(), reference=make_nads(reverse=True), **o),
     "spectra": lambda **o: plot_spectra({"lenet": make_nads(), "flat": np.ones(9)}, **o),
     "atlas": lambda **o: plot_atlas(ATLAS, **o),
-    "convergence": lambda **o: plot_convergence(CURVES, reference_lines=REFERENCES, **o),
+    "convergence": lambda **o: plot_convergence(CURVES, **o),
     "map": lambda **o: plot_accuracy_map(FREQUENCIES, ACCURACIES, **o),
     "maps": lambda **o: plot_accuracy_map(FREQUENCIES, {"lenet": ACCURACIES, "mlp": ACCURACIES[::-1]}, **o),
     "alignment": lambda **o: plot_alignment(ALPHA, ACCURACY, LABELS, ["x", "y"] * 4, **o),
-    "samples": lambda **o: plot_samples(X, Y, **o),
     "projections": lambda **o: plot_projections(X, Y, V, R, **o),
     "history": lambda **o: plot_history(make_result(), **o),
     "histories": lambda **o: plot_history({"lenet": make_result(), "mlp": make_result(0.6)}, **o),
@@ -117,12 +116,8 @@ class TestEveryBuilder:
         for axis in figure.select_yaxes():
             assert axis.scaleanchor or axis.title.text or axis.visible is False
 
-    def test_alt_can_be_given(self, name):
-        if name != "projections":
-            assert BUILDERS[name](alt="In my words.").layout.meta["alt"] == "In my words."
 
-
-@pytest.mark.parametrize("name", ["direction", "spectra", "samples", "history", "histories"])
+@pytest.mark.parametrize("name", ["direction", "spectra", "history", "histories"])
 class TestEveryTwin:
     def test_matplotlib_figure_is_complete(self, name):
         figure = BUILDERS[name](title="A title", backend="matplotlib")
@@ -131,9 +126,6 @@ class TestEveryTwin:
         assert figure.alt.endswith(".")
         assert figure._repr_png_().startswith(b"\x89PNG")
         assert figure.axes
-
-    def test_alt_can_be_given(self, name):
-        assert BUILDERS[name](alt="In my words.", backend="matplotlib").alt == "In my words."
 
     def test_unknown_backend(self, name):
         with pytest.raises(ValueError, match=r"backend='bokeh'.*'plotly' or 'matplotlib'"):
@@ -466,8 +458,8 @@ def test_atlas_refuses(call, error, message):
         call()
 
 
-def test_convergence_draws_curves_in_order_and_reference_lines():
-    figure = plot_convergence(CURVES, reference_lines=REFERENCES)
+def test_convergence_draws_curves_in_order():
+    figure = plot_convergence(CURVES)
     first, second = figure.data
     np.testing.assert_array_equal(first.x, [1, 4, 16, 100])
     np.testing.assert_allclose(first.y, [0.2, 0.6, 0.8, 0.95])
@@ -477,57 +469,31 @@ def test_convergence_draws_curves_in_order_and_reference_lines():
     low, high = figure.layout.yaxis.range
     assert -0.1 < low < 0
     assert 1 < high < 1.1
-    assert [(line.y0, line.y1, line.line.dash) for line in figure.layout.shapes] == [
-        (0.05, 0.05, "dash"),
-        (0.97, 0.97, "dash"),
-    ]
-    # Plotly wants the place of an annotation on a logarithmic axis as a logarithm; the vertical one is linear.
-    assert [(note.text, note.y) for note in figure.layout.annotations] == [
-        ("chance 0.05", 0.05),
-        ("ceiling 0.97", 0.97),
-    ]
-    assert [note.xanchor for note in figure.layout.annotations] == ["right", "left"]
-    alt = figure.layout.meta["alt"]
-    assert "plain goes from 0.1 at 1 to 0.5 at 100" in alt
-    assert "ceiling at 0.97" in alt
+    assert "plain goes from 0.1 at 1 to 0.5 at 100" in figure.layout.meta["alt"]
 
 
-def test_convergence_of_one_point_and_without_lines():
-    figure = plot_convergence({"a": ([10], [0.5])})
-    assert not figure.layout.shapes
+def test_convergence_of_one_point():
+    figure = plot_convergence({"a": ([10], [0.5])}, None, "seconds", "error")
     assert figure.layout.showlegend is False
-
-
-def test_convergence_takes_other_ranges_and_labels():
-    figure = plot_convergence({"a": ([1, 10], [3.0, 7.0])}, None, "seconds", "error", {"aim": -1.0}, y_range=None)
-    low, high = figure.layout.yaxis.range
-    assert -2 < low < -1
-    assert 7 < high < 8
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("seconds", "error")
-    assert figure.layout.annotations[0].text == "aim −1"
-    assert plot_convergence({"a": ([1, 2], [3, 3])}, y_range=None).layout.yaxis.range[0] < 3
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
+    ("curves", "error", "message"),
     [
-        (({},), {}, ValueError, "empty"),
-        (([1, 2],), {}, TypeError, "dict"),
-        (({"a": 3},), {}, TypeError, "pair .numbers, values."),
-        (({"a": ([1, 2], [0.1])},), {}, ValueError, "got 1 values in the values of 'a'; expected 2"),
-        (({"a": ([0, 2], [0.1, 0.2])},), {}, ValueError, "positive"),
-        (({"a": ([1, 2], [math.nan] * 2)},), {}, ValueError, "all NaN"),
-        (({"a": ([1, 2], [math.inf, 0])},), {}, ValueError, "infinite"),
-        (({"a": ([1, 2], [0.1, 1.5])},), {}, ValueError, "got 1.5, outside"),
-        (({"a": ([1, 2], [0.1, 0.5])},), {"reference_lines": {"x": -0.1}}, ValueError, "got -0.1, outside"),
-        (({"a": ([1, 2], [0.1, 0.5])},), {"reference_lines": {"x": math.nan}}, ValueError, "line 'x'"),
-        (({"a": ([1, 2], [0.1, 0.5])},), {"reference_lines": [0.1]}, TypeError, "reference_lines"),
-        (({"a": ([1, 2], [0.1, 0.5])},), {"y_range": (1, 0)}, ValueError, "low < high"),
+        ({}, ValueError, "empty"),
+        ([1, 2], TypeError, "dict"),
+        ({"a": 3}, TypeError, "pair .numbers, values."),
+        ({"a": ([1, 2], [0.1])}, ValueError, "got 1 values in the values of 'a'; expected 2"),
+        ({"a": ([0, 2], [0.1, 0.2])}, ValueError, "positive"),
+        ({"a": ([1, 2], [math.nan] * 2)}, ValueError, "all NaN"),
+        ({"a": ([1, 2], [math.inf, 0])}, ValueError, "infinite"),
+        ({"a": ([1, 2], [0.1, 1.5])}, ValueError, "got 1.5; expected values in"),
     ],
 )
-def test_convergence_refuses(arguments, options, error, message):
+def test_convergence_refuses(curves, error, message):
     with pytest.raises(error, match=message):
-        plot_convergence(*arguments, **options)
+        plot_convergence(curves)
 
 
 def test_spectra_draws_eigenvalues_and_bands():
@@ -540,7 +506,6 @@ def test_spectra_draws_eigenvalues_and_bands():
     np.testing.assert_allclose(band.y[64:][::-1], nads.eigenvalues * 1.05, rtol=1e-6)
     np.testing.assert_allclose(plain.y, [3, 2])  # zero has no place on a logarithmic axis
     assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
-    assert len(plot_spectra({"lenet": nads}, stderr=False).data) == 1
     assert len(plot_spectra({"lenet": make_nads(stderr=False)}).data) == 1
 
 
@@ -567,14 +532,13 @@ def test_spectra_refuses(values):
 
 
 def test_accuracy_map_puts_each_value_into_its_cell():
-    figure = plot_accuracy_map(FREQUENCIES, ACCURACIES, extra={"alpha": [f"{k}e-3" for k in range(6)]})
+    figure = plot_accuracy_map(FREQUENCIES, ACCURACIES)
     (trace,) = figure.data
     assert (trace.zmin, trace.zmax) == (0.5, 1.0)
     np.testing.assert_array_equal(trace.y, [-4, 0, 4])
     np.testing.assert_array_equal(trace.x, [0, 2])
     np.testing.assert_allclose(trace.z.ravel(), ACCURACIES)
-    assert trace.text[2][1] == "<br>alpha 5e-3"
-    assert all(part in trace.hovertemplate for part in ("frequency (%{y}, %{x})", "accuracy %{z:.1%}", "%{text}"))
+    assert all(part in trace.hovertemplate for part in ("frequency (%{y}, %{x})", "accuracy %{z:.1%}"))
     assert not figure.layout.updatemenus
 
 
@@ -610,7 +574,6 @@ def test_accuracy_map_of_one_frequency():
         (([0, 1], [0.5, 0.5]), "pairs of integers"),
         (([], []), "pairs of integers"),
         ((FREQUENCIES, {}), "empty"),
-        ((FREQUENCIES, ACCURACIES, None, {"alpha": [1]}), r"got 1 values in extra\['alpha'\]; expected 6"),
     ],
 )
 def test_accuracy_map_refuses(arguments, message):
@@ -661,7 +624,7 @@ def test_samples_are_drawn_on_one_scale_with_their_signs():
 
 
 def test_projections_count_every_sample_and_separate_along_v_only():
-    figure = plot_projections(X, Y, 3 * V, R, bins=41)
+    figure = plot_projections(X, Y, 3 * V, R)
     along_v, along_r = figure.data[:2], figure.data[2:]
     sizes = [int((label == Y).sum()) for label in (0, 1)]
     assert [int(np.sum(bar.y)) for bar in along_v] == sizes
@@ -683,7 +646,6 @@ def test_projections_count_every_sample_and_separate_along_v_only():
         (lambda: plot_samples(X, Y, 0), "num_samples=0"),
         (lambda: plot_projections(X, Y, torch.ones(4, 4), R), r"v of shape \(4, 4\); expected \(8, 8\)"),
         (lambda: plot_projections(X, Y, V, torch.zeros(8, 8)), "other = 0"),
-        (lambda: plot_projections(X, Y, V, R, bins=1), "bins=1"),
     ],
 )
 def test_samples_and_projections_refuse(call, message):

@@ -84,12 +84,6 @@ def test_the_dropdowns_are_independent():
         assert set(shown(figure)) == {"eigenvalue (left)", "test accuracy", "training accuracy"}
 
 
-def test_the_index_axis_may_begin_logarithmic():
-    figure = plot_spectrum_and_accuracy({"ours": trainings()}, index_axis="logarithmic")
-    assert figure.layout.xaxis.type == "log"
-    assert figure.layout.updatemenus[0].buttons[0].label == "logarithmic index"
-
-
 def test_every_point_lies_inside_the_axes():
     low = trainings(shift=0.3)
     figure = plot_spectrum_and_accuracy({"fine": trainings(), "low": low})
@@ -144,8 +138,6 @@ def test_bad_options_are_refused():
         plot_spectrum_and_accuracy({"ours": trainings()}, published={"theirs": published()})
     with pytest.raises(ValueError, match="accuracy"):
         plot_spectrum_and_accuracy({"ours": trainings()}, published={"ours": trainings()})
-    with pytest.raises(ValueError, match="index_axis"):
-        plot_spectrum_and_accuracy({"ours": trainings()}, index_axis="log")
     with pytest.raises(ValueError, match="empty"):
         plot_predictions({})
 

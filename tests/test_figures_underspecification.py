@@ -54,7 +54,7 @@ def test_the_maps_hold_the_accuracies():
 
 
 def test_the_page_is_told_what_belongs_to_a_pair():
-    figure = plot_pairs({"LeNet": pairs()}, first=(50, 900))
+    figure = plot_pairs({"LeNet": pairs()})
     link = figure.layout.meta["pairs"]
     (group,) = link["groups"]
     assert group["names"] == ["0", "50", "900"]
@@ -64,10 +64,10 @@ def test_the_page_is_told_what_belongs_to_a_pair():
     # Rows are indices of the first direction, in per cent of the largest value.
     expected = plane(30 + 50 / 100) / np.abs(plane(30 + 50 / 100)).max()
     np.testing.assert_allclose(np.array(group["sections"][1][2]) / 100, expected, atol=0.0051)
-    np.testing.assert_allclose(figure.data[link["section"]].z, group["sections"][1][2])
-    assert all((mark.x, mark.y) == (("900",), ("50",)) for mark in figure.data[3:6])
+    np.testing.assert_allclose(figure.data[link["section"]].z, group["sections"][0][2])
+    assert all((mark.x, mark.y) == (("900",), ("0",)) for mark in figure.data[3:6])
     text = group["texts"][1][2]
-    assert figure.layout.annotations[link["annotation"]].text == text
+    assert figure.layout.annotations[link["annotation"]].text == group["texts"][0][2]
     for part in (
         "v₁: 50, v₂: 900",
         "both 76.2%",

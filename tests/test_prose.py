@@ -23,7 +23,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion import chapter_06, chapter_08, chapter_09, experiments, published
+from companion import experiments, published
+from companion.chapter_06 import claims as chapter_06
+from companion.chapter_08 import claims as chapter_08
+from companion.chapter_08.experiments import load_pairs as load_pairs_of
+from companion.chapter_09 import claims as chapter_09
+from companion.chapter_09.experiments import load_transition
+from companion.evidence import Mark
 from scipy.optimize import isotonic_regression
 
 import nadtools as nt
@@ -92,8 +98,8 @@ def so(holds: object, text: str) -> str:
 table = functools.cache(experiments.load_table)
 atlas = functools.cache(experiments.load_atlas)
 largest = functools.cache(experiments.load_largest)
-load_pairs = functools.cache(chapter_08.load_pairs)
-transition = functools.cache(chapter_09.load_transition)
+load_pairs = functools.cache(load_pairs_of)
+transition = functools.cache(load_transition)
 published_nads = functools.cache(published.load_nads)
 published_accuracies = functools.cache(published.load_accuracies)
 
@@ -693,14 +699,14 @@ def poisoned(architecture: str, name: str = "A7") -> pd.DataFrame:
     return own.assign(cost=reference - own.test_accuracy).set_index("index")
 
 
-def poisoning_claims(architecture: str) -> pd.DataFrame:
-    return chapter_06.poisoning_claims(largest("A7", architecture))
-
-
-def claims_that(verdict: str, claims: pd.DataFrame) -> str:
+def claims_that(hold: bool, marks: Iterable[Mark], stored: pd.DataFrame) -> str:
     """How many of them hold, or do not hold, as a word."""
-    count = int((claims.verdict == verdict).sum())
-    return "all" if count == len(claims) else spelt(count)
+    found = [all(mark.measure(stored).holds) is hold for mark in marks]
+    return "all" if all(found) else spelt(sum(found))
+
+
+def poisoning_claims_hold(architecture: str) -> str:
+    return claims_that(True, chapter_06.MARKS, largest("A7", architecture))
 
 
 def switch(architecture: str) -> tuple[int, int]:
@@ -726,7 +732,7 @@ def resnet_after_the_switch() -> tuple[Any, ...]:
         within(100 * rows.cost.abs().max(), 0.5),
         percent(reference, 1),
         percent(rows.follows_carrier.max()),
-        claims_that("holds", poisoning_claims("resnet18")).capitalize(),
+        poisoning_claims_hold("resnet18").capitalize(),
         rise("resnet18"),
     )
 
@@ -792,7 +798,7 @@ CHAPTER_6 = [
             photographs("A7", "resnet18"),
         ),
     ),
-    Stated("LeNet on 50,000 photographs meets {} three", lambda: claims_that("holds", poisoning_claims("lenet"))),
+    Stated("LeNet on 50,000 photographs meets {} three", lambda: poisoning_claims_hold("lenet")),
     Stated(
         "with carriers up to index {} clean accuracy is well below what it would be without, and from index {} on it "
         "is as if there were no carrier",
@@ -827,7 +833,7 @@ CHAPTER_6 = [
     Stated("The MLP notices, and loses {} points. LeNet does not, and loses less than {}", costs_at_the_end),
     Stated(
         "For LeNet {} three hold, for a narrow ResNet-18 {}, and the third nearly",
-        lambda: [claims_that("holds", poisoning_claims(name)) for name in ("lenet", "resnet18")],
+        lambda: [poisoning_claims_hold(name) for name in ("lenet", "resnet18")],
     ),
 ]
 
@@ -933,13 +939,10 @@ def large_losses(architecture: str) -> tuple[str, int, str]:
     return spelt(len(large)), len(losses), listed({f"{loss:.1f}" for loss in large})
 
 
-def pair_claims(architecture: str) -> pd.DataFrame:
-    return chapter_08.pair_claims(load_pairs(architecture).table, isotropic=False)
-
-
 def claim_that_fails() -> str:
-    (place,) = np.flatnonzero(pair_claims("lenet").verdict == "does not hold")
-    return so(place == len(pair_claims("lenet")) - 1, "last")
+    marks = chapter_08.marks_of(isotropic=False)
+    (failed,) = [mark for mark in marks if not all(mark.measure(load_pairs("lenet").table).holds)]
+    return so(failed is marks[-1], "last")
 
 
 def hardest_pair() -> tuple[Any, ...]:
@@ -994,7 +997,7 @@ CHAPTER_8 = [
     ),
     Stated(
         "{} claim fails. Two late features",
-        lambda: claims_that("does not hold", pair_claims("resnet18")).capitalize(),
+        lambda: claims_that(False, chapter_08.marks_of(isotropic=False), load_pairs("resnet18").table).capitalize(),
     ),
     Stated(
         "at NAD 1000 in both channels it is right on {} % of the samples",
@@ -1024,8 +1027,8 @@ def hints(architecture: str, part: str = "both") -> pd.DataFrame:
     return rows[rows.part == part].set_index("index")
 
 
-def transition_claims(architecture: str) -> pd.DataFrame:
-    return chapter_09.concatenation_claims(transition(architecture), isotropic=architecture == "mlp")
+def transition_claims_that(hold: bool, architecture: str) -> str:
+    return claims_that(hold, chapter_09.marks_of(isotropic=architecture == "mlp"), transition(architecture))
 
 
 def resnet_takes_the_hint() -> list[Any]:
@@ -1069,7 +1072,7 @@ CHAPTER_9 = [
             *extremes(hints("mlp").test_accuracy_images),
         ),
     ),
-    Stated("But it misses {} marks", lambda: claims_that("does not hold", transition_claims("mlp"))),
+    Stated("But it misses {} marks", lambda: transition_claims_that(False, "mlp")),
     Stated(
         "At NAD {} and NAD {} it uses the hint and nothing else. But it reads it to {} and {} % only",
         resnet_takes_the_hint,
@@ -1096,7 +1099,7 @@ CHAPTER_9 = [
         "Even without pictures it misreads one hint in {}",
         lambda: spelt(round(1 / (1 - hints("mlp", "direction").test_accuracy.mean()))),
     ),
-    Stated("For LeNet {} of them hold", lambda: claims_that("holds", transition_claims("lenet"))),
+    Stated("For LeNet {} of them hold", lambda: transition_claims_that(True, "lenet")),
     Stated("up to NAD {} it uses the hint, from NAD {} on the picture, and at NAD {} some of both", turn),
 ]
 

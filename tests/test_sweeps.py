@@ -351,7 +351,7 @@ X2, Y2 = torch.zeros(2, 1, 8, 8), torch.zeros(2, dtype=torch.int64)
         ({"architecture": SINGLE}, TypeError, "expected a name or a callable"),
         ({"architecture": lambda: SINGLE}, ValueError, "the same network twice"),
         ({"architecture": lambda: 3}, TypeError, "returned int; expected a torch.nn.Module"),
-        ({"architecture": Network}, ValueError, r"returned \(2, 1\) for 2 images; expected \(2, classes\)"),
+        ({"architecture": Network}, ValueError, r"returned shape \(1, 1\); expected \(n, classes\)"),
         ({"architecture": lambda: nn.Linear(5, 2)}, ValueError, "does not accept images"),
         ({"architecture": two_outputs, "width": 2.0}, TypeError, "width for a callable"),
         ({"image_size": (8, 8)}, TypeError, "image_size=.*, which sweep chooses itself"),

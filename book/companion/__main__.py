@@ -111,7 +111,7 @@ def _claims(results_dir: str | None, *, record: bool) -> int:
     if changed and not record:
         print("\nOther verdicts than recorded; --record takes them over:", file=sys.stderr)
     for one in changed:
-        line = f"    {one.claim.id}: recorded {one.claim.verdict!r}, now {one.outcome.verdict!r}"
+        line = f"    {one.claim.id}: recorded '{one.claim.verdict}', now '{one.outcome.verdict}'"
         print(line, file=sys.stdout if record else sys.stderr)
     if record:
         print(f"\n{len(written)} verdicts rewritten in {claims.CLAIMS_FILE.name}.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from companion.stored import Experiment, Scale, Session, load, result_path
+from companion.stored import Experiment, Scale, Session, largest, load
 from nadtools import architectures
 from nadtools.device import DerivedSeed, derive_seed
 from nadtools.estimation import estimate_nads
@@ -139,14 +139,12 @@ def load_atlas(
 
     Raises
     ------
-    FileNotFoundError
-        If none is stored; the message holds the command that makes it.
+    NotStoredError
+        If none is stored.
     ValueError
         If there is no such architecture, estimator or scale, or the file is damaged.
     """
-    scales: tuple[Scale, ...] = ("paper", "laptop") if scale is None else (scale,)
     where: dict[str, Any] = {"results_dir": results_dir, "architecture": architecture, "estimator": estimator}
-    largest = next((one for one in scales if result_path("atlas", scale=one, **where).exists()), scales[-1])
-    stored = load("atlas", scale=largest, **where)
+    stored = load("atlas", scale=scale or largest("atlas", **where).scale, **where)
     assert isinstance(stored, NADs)
     return stored

@@ -13,6 +13,7 @@ from companion.photographs import load_largest
 from companion.stored import (
     EXPERIMENTS,
     Experiment,
+    NotStoredError,
     Result,
     Scale,
     Session,
@@ -28,6 +29,7 @@ from companion.stored import (
 __all__ = [
     "EXPERIMENTS",
     "Experiment",
+    "NotStoredError",
     "Result",
     "Scale",
     "Session",

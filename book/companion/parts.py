@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import matplotlib.figure
@@ -173,6 +173,19 @@ def wrap(title: str | None) -> str:
     return "<br>".join(textwrap.wrap(title, _TITLE_WIDTH))
 
 
+def title_height(title: str | None) -> int:
+    """How many pixels a title takes."""
+    return 20 * (wrap(title).count("<br>") + 1) if title else 0
+
+
+def buttons_for(labels: Iterable[str], groups: Sequence[Hashable]) -> list[dict[str, Any]]:
+    """Buttons, or steps of a slider, of which the k-th shows the traces of group k and hides the others."""
+    return [
+        {"label": label, "method": "restyle", "args": [{"visible": [group == number for group in groups]}]}
+        for number, label in enumerate(labels)
+    ]
+
+
 def colour_of(label: str, number: int) -> str:
     """The colour of an architecture, or of the curve with this number."""
     return ARCHITECTURE_COLOURS.get(label.lower(), COLOURS[number % len(COLOURS)])
@@ -334,8 +347,7 @@ def direction_panels(
     square_cells(figure, 1, 1, image, frequency=False)
     square_cells(figure, 1, 2, image, frequency=True).title = "frequency j"
     figure.update_yaxes(title="frequency i", col=2)
-    lines = max(wrap(title).count("<br>") + 1 if title else 0 for title in titles)
-    top, bottom = 34 + 20 * lines, 90
+    top, bottom = 34 + max(map(title_height, titles)), 90
     if kind == "slider":
         figure.update_layout(chooser(kind, list(directions), groups, titles, prefix, steps_below=-0.42))
         bottom = 190

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from companion.atlas import load_atlas
 from companion.digits import load_images
-from companion.stored import EXPERIMENTS as _KNOWN
-from companion.stored import Scale, Session, load_table, result_path
+from companion.stored import Scale, Session, largest, load_table
 from companion.tables import Row
 from nadtools import architectures
 from nadtools.images import Images
@@ -207,22 +206,13 @@ def load_largest(name: str, architecture: str, *, results_dir: str | os.PathLike
 
     Raises
     ------
-    FileNotFoundError
-        If none is stored; the message holds the command that makes one.
+    NotStoredError
+        If none is stored.
     ValueError
         If the experiment or the architecture is not known, or the file is damaged.
     """
-    scales: tuple[Scale, ...] = ("paper", "laptop")
-    if name in _KNOWN and "data" not in _KNOWN[name].selectors:
-        having = ", ".join(repr(one) for one, known in _KNOWN.items() if "data" in known.selectors)
-        raise ValueError(f"got name={name!r}; expected an experiment on images: {having}")
-    known = _KNOWN[name].selectors["data"] if name in _KNOWN else tuple(DATA)
-    where: dict[str, Any] = {"architecture": architecture, "results_dir": results_dir}
-    for data in known:
-        for scale in scales:
-            if result_path(name, scale=scale, data=data, **where).exists():
-                return load_table(name, scale=scale, data=data, **where)
-    return load_table(name, data="cifar10-subset", **where)
+    best = largest(name, results_dir=results_dir, architecture=architecture)
+    return load_table(name, scale=best.scale, results_dir=results_dir, **best.selectors)
 
 
 SELECTORS = {"architecture": ARCHITECTURES, "data": tuple(DATA)}

@@ -12,9 +12,9 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Any, BinaryIO, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -28,9 +28,13 @@ from nadtools.nads import NADs
 __all__ = [
     "EXPERIMENTS",
     "Experiment",
+    "Largest",
+    "NotStoredError",
     "Result",
     "Scale",
     "Session",
+    "command",
+    "largest",
     "load",
     "load_table",
     "read_record",
@@ -95,6 +99,28 @@ class Experiment:
 
 #: By name; :mod:`companion.experiments` fills it.
 EXPERIMENTS: dict[str, Experiment] = {}
+
+
+class NotStoredError(FileNotFoundError):
+    """A result is not stored.
+
+    Attributes
+    ----------
+    command : str
+        Makes it.
+    """
+
+    def __init__(self, command: str, path: Path | None = None) -> None:
+        super().__init__(f"there is no stored result{f' {path}' if path else ''}; make it with: {command}")
+        self.command = command
+
+
+class Largest(NamedTuple):
+    """Which of the stored results of an experiment is the largest, and its seeds."""
+
+    scale: Scale
+    selectors: dict[str, Any]
+    seeds: list[int]
 
 
 def run(
@@ -204,16 +230,14 @@ def load(
 
     Raises
     ------
-    FileNotFoundError
-        If it is not stored; the message holds the command that makes it.
+    NotStoredError
+        If it is not stored.
     ValueError
         If a name, scale or selector is not known, the file is damaged, or it holds another result.
     """
     path = result_path(name, scale=scale, seed=seed, results_dir=results_dir, **selectors)
     if not path.exists():
-        raise FileNotFoundError(
-            f"there is no stored result {path}; make it with: {_command(name, scale, seed, selectors)}"
-        )
+        raise NotStoredError(command(name, scale, selectors, seed), path)
     arrays, metadata = storage.read_arrays(path)
     record = metadata.get(_RECORD, {})
     asked = {"experiment": name, "scale": scale, "seed": seed, "selectors": selectors}
@@ -235,7 +259,7 @@ def load_table(
 
     Raises
     ------
-    FileNotFoundError, ValueError
+    NotStoredError, ValueError
         As :func:`load`; also if the result is no table.
     """
     stored = load(name, scale=scale, seed=seed, results_dir=results_dir, **selectors)
@@ -247,6 +271,37 @@ def load_table(
     if "seed" in table:
         table.attrs["seeds"] = sorted(int(seed) for seed in table["seed"].unique())
     return table
+
+
+def largest(
+    name: str,
+    *,
+    seeds: Iterable[int] = (0,),
+    results_dir: str | os.PathLike[str] | None = None,
+    **selectors: str,
+) -> Largest:
+    """Find the largest stored result: of the best data, unless they are named, and ``"paper"`` before ``"laptop"``.
+
+    The best data come first among an experiment's selectors.
+
+    Raises
+    ------
+    NotStoredError
+        If none is stored.
+    ValueError
+        If a name or selector is not known.
+    """
+    known = EXPERIMENTS[name].selectors if name in EXPERIMENTS else {}
+    data = known.get("data", ()) if "data" not in selectors else ()
+    scales: tuple[Scale, ...] = ("paper", "laptop")
+    for chosen in [{**selectors, "data": one} for one in data] or [selectors]:
+        for scale in scales:
+            paths = {
+                seed: result_path(name, scale=scale, seed=seed, results_dir=results_dir, **chosen) for seed in seeds
+            }
+            if found := [seed for seed, path in paths.items() if path.exists()]:
+                return Largest(scale, chosen, found)
+    raise NotStoredError(command(name, "laptop", {"data": "cifar10-subset", **selectors}))
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -355,7 +410,8 @@ def _stem(name: str, scale: str, seed: int, selectors: Mapping[str, str]) -> str
     return "-".join([name, *chosen, scale, *([f"seed{seed}"] if seed else [])])
 
 
-def _command(name: str, scale: str, seed: int, selectors: Mapping[str, str]) -> str:
+def command(name: str, scale: Scale, selectors: Mapping[str, str], seed: int = 0) -> str:
+    """What makes a result."""
     options = [f"--{selector.replace('_', '-')} {selectors[selector]}" for selector in EXPERIMENTS[name].selectors]
     return " ".join(
         ["python -m companion run", name, *options, f"--scale {scale}", *([f"--seed {seed}"] if seed else [])]

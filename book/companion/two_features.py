@@ -23,7 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from companion.atlas import load_atlas
-from companion.stored import Scale, Session, load, read_record, result_path
+from companion.evidence import Measured
+from companion.stored import Scale, Session, largest, load, read_record, result_path
 from companion.tables import Row
 from nadtools import architectures
 from nadtools.boundaries import margins
@@ -40,19 +41,16 @@ __all__ = [
     "config",
     "directions_of",
     "fit",
+    "fits_every_run",
     "joined",
-    "known",
     "load_seeds",
-    "loss_claim",
     "means_over_seeds",
     "median_margin",
     "numbers",
-    "points",
     "reflected",
     "run_trainings",
     "setting",
-    "share",
-    "stored_scale",
+    "slower",
 ]
 
 _SIZE = (32, 32)
@@ -179,30 +177,14 @@ def numbers(table: pd.DataFrame) -> dict[str, np.ndarray]:
     return {str(name): table[name].to_numpy(float, na_value=np.nan) for name in table}
 
 
-def stored_scale(
-    name: str, selectors: Mapping[str, str], results_dir: str | os.PathLike[str] | None
-) -> tuple[Scale, list[int]] | None:
-    """The best scale that is stored, and its seeds."""
-    scales: tuple[Scale, ...] = ("paper", "laptop")
-    for scale in scales:
-        seeds = [
-            seed
-            for seed in range(_MOST_SEEDS)
-            if result_path(name, scale=scale, seed=seed, results_dir=results_dir, **selectors).exists()
-        ]
-        if seeds:
-            return scale, seeds
-    return None
-
-
 def load_seeds(
     name: str, selectors: dict[str, str], results_dir: str | os.PathLike[str] | None
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The results of all stored runs that differ in nothing but the seed, and the record of the first."""
-    scale, seeds = stored_scale(name, selectors, results_dir) or ("laptop", [0])
-    where: dict[str, Any] = {"scale": scale, "results_dir": results_dir, **selectors}
-    stored = [load(name, seed=seed, **where) for seed in seeds]
-    records = [read_record(result_path(name, seed=seed, **where)) for seed in seeds]
+    """The largest results of all stored runs that differ in nothing but the seed, and the record of the first."""
+    best = largest(name, seeds=range(_MOST_SEEDS), results_dir=results_dir, **selectors)
+    where: dict[str, Any] = {"scale": best.scale, "results_dir": results_dir, **best.selectors}
+    stored = [load(name, seed=seed, **where) for seed in best.seeds]
+    records = [read_record(result_path(name, seed=seed, **where)) for seed in best.seeds]
     alike = [k for k, record in enumerate(records) if record["parameters"] == records[0]["parameters"]]
     return [stored[k] for k in alike], records[0]
 
@@ -221,23 +203,14 @@ def means_over_seeds(table: pd.DataFrame, by: list[str], names: list[str]) -> pd
     return table.groupby(by)[names].mean().where(complete)
 
 
-def loss_claim(table: pd.DataFrame) -> tuple[str, str, bool]:
-    """The row about the training losses: the claim, what was measured, whether it holds."""
+def fits_every_run(table: pd.DataFrame) -> Measured:
+    """Whether the training loss is at most 0.01 in every run."""
     losses = table["train_loss"].to_numpy(float)
     count = int((losses <= 0.01).sum())  # a diverged run has no loss
-    return "training loss at most 0.01 in every run", f"in {count} of {len(losses)}", count == len(losses)
+    return Measured(f"in {count} of {len(losses)}", (count == len(losses),))
 
 
-def points(difference: float) -> str:
-    """A difference of accuracies as a text."""
-    return known(difference, f"{100 * difference:.1f} points")
-
-
-def share(accuracy: float) -> str:
-    """An accuracy as a text."""
-    return known(accuracy, f"{accuracy:.1%}")
-
-
-def known(value: float, text: str) -> str:
-    """A text about a value, unless that is not known."""
-    return text if np.isfinite(value) else "not known"
+def slower(table: pd.DataFrame) -> str:
+    """How many trainings had to be repeated with a smaller learning rate than the paper's."""
+    count = int((table["max_lr"] < table.attrs["parameters"]["config"]["max_lr"]).sum())
+    return f"; {count} of {len(table)} trainings with a smaller learning rate" if count else ""

@@ -12,15 +12,17 @@ uncorrelated, and
 * a linear map A of positions (average pooling, resizing, padding) gives :math:`A^T G A`;
 * where branches with weights of their own meet, their covariances add.
 
-*Proof*: the signal that comes back through a convolution is :math:`\sum_{c,o} w_{c,o} g_c(q)`; in the mean of a product of
-two of these the weights leave :math:`E[w_{c,o} w_{c',o'}] = \mathrm{Var}(w)\,\delta_{cc'} \delta_{oo'}`. The rest is
-linear. Without shortcuts every step acts on rows and columns separately: C is a Kronecker product.
+*Proof*: the signal that comes back through a convolution is :math:`\sum_{c,o} w_{c,o} g_c(q)`; in the mean of a product
+of two of these the weights leave :math:`E[w_{c,o} w_{c',o'}] = \mathrm{Var}(w)\,\delta_{cc'} \delta_{oo'}`. The rest
+is linear. Without shortcuts every step acts on rows and columns separately: C is a Kronecker product.
 
 **With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by
 :math:`\dot\Lambda(p, p') = E[\varphi'(z_p) \varphi'(z_{p'})]`, where the z are normal with the covariance that the same
-kind of recursion carries forward. At x₀ = 0 that is exact in the limit of infinite width, for average pooling. At other
-points it needs more: the first layer's weights are few, and where activations follow it directly they know its masks. The
-error this makes falls with the number of weights of a filter, as 1 / channels of the image.
+kind of recursion carries forward. For average pooling and x₀ = 0 that is exact in the limit of infinite width. In that
+limit f is a Gaussian process, with a kernel K, and :math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. By the
+chain rule every activation gives :math:`\dot\Lambda` times the mixed derivative of the kernel before it, plus second
+derivatives of Λ times products of *first* derivatives. These are zero at x₀ = 0, because K(x, 0) is even in x, but
+elsewhere they are not: there the recursion leaves them out, and how much that is must be measured.
 ``nonlinearity="linear"`` takes :math:`\dot\Lambda = E[\varphi'^2]` everywhere: the limit at x₀ = 0 for convolutions
 without padding, where all positions have the same z, and an approximation else.
 """
@@ -38,7 +40,7 @@ from nadtools import checks, storage
 from nadtools.analytic.covariance import Covariance
 from nadtools.analytic.graph import Network, trace
 from nadtools.analytic.operations import NoRuleError
-from nadtools.analytic.spectrum import decompose
+from nadtools.analytic.spectrum import check_memory, decompose
 from nadtools.device import derive_seed, generator, stream, unaffected_by_context
 from nadtools.nads import NADs
 from nadtools.networks import network_source
@@ -78,7 +80,7 @@ def analytic_nads(
         See the head of this module.
     evaluation_point : {"zero", "normal"} or Tensor
         For ``"infinite-width"``: x₀ = 0 (only biases then reach the activations); x₀ ~ N(0, I), averaged over
-        ``num_points`` draws; or an image of shape (channels, h, w).
+        ``num_points`` draws; or an image of shape (channels, h, w). Exact at 0 only: see the head of this module.
     num_points : int
     signal_variance : float
         For ``"linear"``: the variance of what activations and Layer- and GroupNorm get. The gain of ReLU and its kin
@@ -111,9 +113,11 @@ def analytic_nads(
     MemoryError
         If the images are too large for a complete basis, or for a covariance that is no Kronecker product.
     """
-    shape = (checks.positive_int("in_channels", in_channels), *checks.check_shape("image_size", image_size))
+    height, width = checks.check_shape("image_size", image_size)
+    shape = (checks.positive_int("in_channels", in_channels), height, width)
     if num_directions is not None:
         num_directions = checks.positive_int("num_directions", num_directions, math.prod(shape))
+    check_memory(math.prod(shape), num_directions)
     network, name, points = _prepared(
         architecture, shape, nonlinearity, evaluation_point, num_points, signal_variance, weight_variances, seed,
         build_options,
@@ -131,7 +135,7 @@ def analytic_nads(
     exact = nonlinearity == "infinite-width"
     limit = "in the limit of infinite width"
     if not (isinstance(evaluation_point, str) and evaluation_point == "zero"):
-        limit += " and of many weights in each filter of the first layer"
+        limit += ", but for the terms with first derivatives of the kernel"
     metadata = {
         "architecture": name,
         "method": "analytic",
@@ -179,7 +183,8 @@ def covariances(
     NoRuleError, TypeError, ValueError, MemoryError
         As :func:`analytic_nads`.
     """
-    shape = (checks.positive_int("in_channels", in_channels), *checks.check_shape("image_size", image_size))
+    height, width = checks.check_shape("image_size", image_size)
+    shape = (checks.positive_int("in_channels", in_channels), height, width)
     network, _, _ = _prepared(
         architecture, shape, "linear", "zero", 1, signal_variance, weight_variances, seed, build_options
     )
@@ -223,7 +228,9 @@ def _prepared(
         source = network_source(architecture, shape, build_options, chosen={"num_classes": 1}, caller="analytic_nads")
         module, name = source(derive_seed(stream(seed, "network of a closed form"))), source.name
         checks.instance("the result of the callable", module, nn.Module, "a torch.nn.Module")
-    unknown = [layer for layer in given if layer.split(".in_proj")[0].split(".out_proj")[0] not in dict(module.named_modules())]
+    unknown = [
+        layer for layer in given if layer.split(".in_proj")[0].split(".out_proj")[0] not in dict(module.named_modules())
+    ]
     if unknown:
         raise ValueError(f"got weight_variances for {unknown[0]!r}, which the network lacks; expected a layer's name")
     network = trace(module, shape, variance, given)

@@ -240,7 +240,7 @@ def _interleaved(count: int) -> list[int]:
 
 
 def _ratio(a: Tensor, b: Tensor) -> float | None:
-    """c with b = c a, up to rounding, or None."""
+    """The number c of b = c a, up to rounding, or None."""
     position = int(a.abs().argmax())
     pivot = float(a.flatten()[position])
     ratio = float(b.flatten()[position]) / pivot if pivot else 0.0

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, fx, nn
 
 from nadtools.analytic.covariance import Covariance
+from nadtools.analytic.forms import gate_at_rest
 from nadtools.analytic.operations import Call, NoRuleError, Operation, Place
-from nadtools.analytic.rules import gate_at_rest, operation, rule_type
+from nadtools.analytic.rules import operation, rule_type
 from nadtools.analytic.signals import DependentSignals, Signal
 
 __all__ = ["Network", "Step", "trace"]
@@ -157,7 +158,7 @@ def _traced(
         raise ValueError(f"torch.fx cannot trace the network ({type(error).__name__}: {error}); {_ADVICE}") from error
     for node in graph.nodes:
         # Numbers such as sizes are constants for us.
-        sizes = node.op == "call_method" and node.target in ("size", "dim") or node.target is getattr
+        sizes = (node.op == "call_method" and node.target in ("size", "dim")) or node.target is getattr
         node.meta["depends"] = node.op == "placeholder" or (
             not sizes and any(parent.meta["depends"] for parent in node.all_input_nodes)
         )
@@ -230,7 +231,7 @@ class _Builder:
         """Whether it only unpacks a layer's results, as of attention, whose first one is meant."""
         if node.target is not operator.getitem or node.args[0].target in _CUTS:  # type: ignore[union-attr]
             return False
-        value = self.recorder.seen[node.args[0].name]  # type: ignore[union-attr]
+        value = self.recorder.seen[node.args[0].name]  # type: ignore[union-attr, index]
         return isinstance(value, tuple) and not isinstance(value, torch.Size)
 
     def _tensors(self, node: fx.Node) -> list[fx.Node]:
@@ -277,7 +278,7 @@ class _Builder:
         source, number = node.args
         assert isinstance(source, fx.Node) and isinstance(number, int)
         pieces = self.recorder.seen[source.name]
-        axis = source.args[2] if len(source.args) > 2 else source.kwargs.get("dim", 0)
+        axis: Any = source.args[2] if len(source.args) > 2 else source.kwargs.get("dim", 0)
         lengths = [piece[axis] for piece in pieces]
         number %= len(lengths)
         start = sum(lengths[:number])

@@ -14,15 +14,24 @@ from nadtools.device import available_memory
 from nadtools.moments import fix_signs
 from nadtools.symmetries import SymmetryGroup, apply_symmetry, sectors, symmetries_of
 
-__all__ = ["decompose"]
+__all__ = ["check_memory", "decompose"]
 
 _SYMMETRIC = 1e-12  # relative deviation up to which a covariance counts as invariant
-_DENSE_COPIES = 5
 
 
-def decompose(
-    channels: Sequence[Covariance], shape: tuple[int, int, int], count: int | None
-) -> tuple[Tensor, Tensor]:
+def check_memory(dimension: int, count: int | None) -> None:
+    """Refuse a basis that would not fit, before anything is computed."""
+    number = dimension if count is None else count
+    needed, free = 12 * dimension * number, available_memory(torch.device("cpu"))
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"{number} eigenvectors of {dimension} pixels need about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB "
+            "are free; ask for the first ones by num_directions=... (networks without shortcuts or branches), or use "
+            "a smaller image_size"
+        )
+
+
+def decompose(channels: Sequence[Covariance], shape: tuple[int, int, int], count: int | None) -> tuple[Tensor, Tensor]:
     """Eigenvalues, descending, and eigenvectors, float32, of an image whose channels are uncorrelated.
 
     Eigenvalues below the rounding error of their computation, n ε times the largest of n, are 0.
@@ -35,23 +44,9 @@ def decompose(
         (channels, h, w).
     count : int or None
         How many; None for all.
-
-    Raises
-    ------
-    MemoryError
-        If so many eigenvectors do not fit.
     """
-    dimension = math.prod(shape)
-    number = dimension if count is None else count
+    number = math.prod(shape) if count is None else count
     product = all(part.is_product for part in channels)
-    needed = 8 * dimension * (number if product else _DENSE_COPIES * dimension)
-    free = available_memory(torch.device("cpu"))
-    if free is not None and needed > free:
-        hint = "ask for the first ones by num_directions=..." if product else "use a smaller image_size"
-        raise MemoryError(
-            f"{number} eigenvectors of {dimension} pixels need about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB "
-            f"are free; {hint}"
-        )
     values, images = [], []
     solved: list[tuple[Covariance, tuple[Tensor, Tensor]]] = []
     for channel, part in enumerate(channels):
@@ -75,7 +70,7 @@ def _dense(part: Covariance, size: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     matrix = part.matrix()
     matrix = (matrix + matrix.T) / 2
     values, vectors, keys = [], [], []
-    for number, sector in enumerate(sectors((1, *size), _largest_group(matrix, size))):
+    for number, sector in enumerate(sectors((1, size[0], size[1]), _largest_group(matrix, size))):
         block = sector.bases[0].T @ matrix @ sector.bases[0]
         block_values, block_vectors = torch.linalg.eigh(block)
         for copy, basis in enumerate(sector.bases):
@@ -122,7 +117,7 @@ def _product(part: Covariance, size: tuple[int, ...], count: int) -> tuple[Tenso
         <= _SYMMETRIC
     )
     if same:
-        columns = columns[0], rows[1], rows[2]
+        columns = columns[0], *rows[1:]
     values = rows[0][:, None] * columns[0] * part.scale
     if same:
         values = (values + values.T) / 2
@@ -149,8 +144,8 @@ def _axis(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor, bool]:
     size = len(matrix)
     if mirrored:
         eye = torch.eye(size, dtype=torch.float64)
-        bases = [basis for basis in (eye + eye.flip(1), eye - eye.flip(1))]
-        bases = [torch.linalg.qr(basis[:, : (size + 1 - k) // 2]).Q for k, basis in enumerate(bases)]
+        signs = enumerate((eye + eye.flip(1), eye - eye.flip(1)))
+        bases = [torch.linalg.qr(basis[:, : (size + 1 - k) // 2]).Q for k, basis in signs]
         solved = [torch.linalg.eigh(basis.T @ matrix @ basis) for basis in bases]
         values = torch.cat([found.eigenvalues for found in solved])
         vectors = torch.cat([b @ found.eigenvectors for b, found in zip(bases, solved, strict=True)], dim=1)

@@ -9,6 +9,9 @@ that is the deep linear model
           = \frac{1}{\sqrt S} \sum_{i=0}^{D-1} \theta[i \bmod M]\, m[i]\, \phi[i]\, x[i].
 
 All its weights are independent, with mean zero and variances :math:`\sigma_\theta^2` and :math:`\sigma_\phi^2`.
+:class:`DeepLinearModel` describes the arguments ``prefilter``, ``stride``, ``sigma_theta`` and ``sigma_phi`` of all
+functions. ``epsilon`` and ``sigma`` are half the distance between the classes and the standard deviation of the noise,
+in units of the input, zero or positive. Results are float64 tensors with one entry for each of the D frequencies.
 
 Source: *Neural Anisotropy Directions*, sections 2.2 and 3. Where a formula as printed there differs from what follows
 from the model, the functions return the latter, and ``as_printed=True`` returns the former.
@@ -59,12 +62,6 @@ class DeepLinearModel(nn.Module):
         Shapes (M,), with M = D/S, and (D,); float32, as PyTorch's layers.
     m : Tensor
         Shape (D,); a buffer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prefilter is no real vector, the stride does not divide its length, a standard deviation is negative
-        or not finite, or the law is unknown.
 
     Examples
     --------
@@ -117,14 +114,9 @@ class DeepLinearModel(nn.Module):
 
 
 def gradient_covariance(
-    prefilter: ArrayLike,
-    stride: int,
-    sigma_theta: float = 1.0,
-    sigma_phi: float = 1.0,
-    *,
-    as_printed: bool = False,
+    prefilter: ArrayLike, stride: int, sigma_theta: float = 1.0, sigma_phi: float = 1.0, *, as_printed: bool = False
 ) -> Tensor:
-    r"""Diagonal of :math:`E[\nabla_x f\, \nabla_x f^T]` for the deep linear model; off the diagonal it is zero.
+    r"""Diagonal of :math:`E[\nabla_x f\, \nabla_x f^T]`: entry i is :math:`E[(\partial f / \partial x[i])^2]`.
 
     .. math:: E[\nabla_x f\, \nabla_x f^T] = \frac{\sigma_\theta^2 \sigma_\phi^2}{S}\, \mathrm{diag}(m^2)
 
@@ -132,22 +124,7 @@ def gradient_covariance(
     :math:`E[g_i g_j] = \frac1S m[i] m[j]\, E[\theta[i \bmod M]\, \theta[j \bmod M]]\, E[\phi[i] \phi[j]]`. The last
     factor is :math:`\sigma_\phi^2` for i = j and zero otherwise; for i = j the one before is :math:`\sigma_\theta^2`.
 
-    Parameters
-    ----------
-    prefilter, stride, sigma_theta, sigma_phi
-        As in :class:`DeepLinearModel`.
-    as_printed : bool
-        True returns equation (4) as printed in *Neural Anisotropy Directions*, without the factor 1/S.
-
-    Returns
-    -------
-    Tensor
-        Shape (D,), float64. Entry i is :math:`\alpha(e_i) = E[(\partial f / \partial x[i])^2]`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :class:`DeepLinearModel`.
+    As printed, equation (4) lacks the factor 1/S.
     """
     m, stride, (sigma_theta, sigma_phi) = check_model(prefilter, stride, sigma_theta=sigma_theta, sigma_phi=sigma_phi)
     checks.flags(as_printed=as_printed)
@@ -155,12 +132,7 @@ def gradient_covariance(
 
 
 def mixed_second_moment(
-    prefilter: ArrayLike,
-    stride: int,
-    sigma_theta: float = 1.0,
-    sigma_phi: float = 1.0,
-    *,
-    as_printed: bool = False,
+    prefilter: ArrayLike, stride: int, sigma_theta: float = 1.0, sigma_phi: float = 1.0, *, as_printed: bool = False
 ) -> Tensor:
     r"""Diagonal of :math:`E[H^T H]`, :math:`H = \nabla^2_{(\theta,\phi),x} f` of shape (M + D, D); the rest is zero.
 
@@ -173,22 +145,7 @@ def mixed_second_moment(
     :math:`H^T H`. The second give :math:`\frac1S \phi[i] \phi[j] m[i] m[j]` wherever :math:`i \equiv j \pmod M`, which
     averages to zero off the diagonal. So both variances are divided by S.
 
-    Parameters
-    ----------
-    prefilter, stride, sigma_theta, sigma_phi
-        As in :class:`DeepLinearModel`.
-    as_printed : bool
-        True returns equation (5) as printed in the paper: :math:`(\sigma_\theta^2 + \sigma_\phi^2 / S)\, m^2`.
-
-    Returns
-    -------
-    Tensor
-        Shape (D,), float64. Entry i is :math:`E\|H e_i\|^2`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :class:`DeepLinearModel`.
+    As printed, equation (5) is :math:`(\sigma_\theta^2 + \sigma_\phi^2 / S)\, m^2`.
     """
     m, stride, (sigma_theta, sigma_phi) = check_model(prefilter, stride, sigma_theta=sigma_theta, sigma_phi=sigma_phi)
     checks.flags(as_printed=as_printed)
@@ -219,27 +176,7 @@ def expected_hessian(
     :math:`\phi` is, and :math:`E[b_i b_j] = \frac1S m[i] m[j]\, E[\theta[i \bmod M]\, \theta[j \bmod M]]\, E[x_i x_j]`
     with :math:`E[x x^T] = \epsilon^2 e_\ell e_\ell^T + \sigma^2 I`, which is diagonal.
 
-    Parameters
-    ----------
-    frequency : int
-        :math:`\ell`, the index of the discriminative feature, between 0 and D - 1.
-    prefilter, stride, sigma_theta
-        As in :class:`DeepLinearModel`; the standard deviation of :math:`\phi` plays no part.
-    epsilon, sigma : float
-        Half the distance between the classes and standard deviation of the noise, in units of the input; zero or
-        positive.
-    as_printed : bool
-        True returns Lemma 1 of *Neural Anisotropy Directions* as printed, without the factor 1/S.
-
-    Returns
-    -------
-    Tensor
-        Shape (D,), float64, in units of the loss per squared unit of :math:`\phi`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :class:`DeepLinearModel`; also if the frequency is not an index, or epsilon or sigma is negative.
+    The ``frequency`` is :math:`\ell`, between 0 and D - 1. As printed, Lemma 1 lacks the factor 1/S.
     """
     m, stride, (sigma_theta,) = check_model(prefilter, stride, sigma_theta=sigma_theta)
     checks.flags(as_printed=as_printed)
@@ -257,7 +194,7 @@ def expected_hessian_theta(
 ) -> Tensor:
     r"""Diagonal of the mean Hessian of the quadratic loss with respect to :math:`\theta`; the rest of it is zero.
 
-    Loss and data are those of :func:`expected_hessian`. Entry t is
+    Loss and data are those of :func:`expected_hessian`. Entry t, of M, is
 
     .. math:: \frac{2 \sigma_\phi^2}{S} \left( \epsilon^2 m[\ell]^2\, [t = \ell \bmod M]
               + \sigma^2 \sum_{k=0}^{S-1} m[kM + t]^2 \right)
@@ -266,21 +203,6 @@ def expected_hessian_theta(
     :math:`\nabla_\theta^2 J = 2 u u^T`. In :math:`E[u_t u_{t'}]` the product :math:`\phi[i] \phi[j]` leaves only the
     terms with i = j, which need t = t': :math:`\frac{\sigma_\phi^2}{S} \sum_{i \equiv t} m[i]^2 E[x_i^2]`. So
     :math:`\theta` sees the curvature of a bin as a whole, where :math:`\phi` sees that of each frequency.
-
-    Parameters
-    ----------
-    frequency, prefilter, stride, sigma_phi, epsilon, sigma
-        As in :func:`expected_hessian`, with the standard deviation of :math:`\phi` for that of :math:`\theta`.
-
-    Returns
-    -------
-    Tensor
-        Shape (M,), float64, in units of the loss per squared unit of :math:`\theta`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`expected_hessian`.
     """
     m, stride, (sigma_phi,) = check_model(prefilter, stride, sigma_phi=sigma_phi)
     curvature = m.square() * _input_second_moment(frequency, m, epsilon, sigma)
@@ -292,24 +214,8 @@ def curvature_ratio(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 3
 
     .. math:: \zeta(\ell) = \frac{\epsilon^2 m[\ell]^2}{\sigma^2 \max_i m[i]^2}
 
-    It is the ratio of the two terms of Lemma 1 (:func:`expected_hessian`), in which S and the weights cancel. Source:
-    *Neural Anisotropy Directions*, section 2.2.
-
-    Parameters
-    ----------
-    prefilter, epsilon, sigma
-        As in :func:`expected_hessian`; the prefilter not zero everywhere.
-
-    Returns
-    -------
-    Tensor
-        Shape (D,), float64. Zero where there is no signal (:math:`\epsilon m[\ell] = 0`); else infinite for
-        :math:`\sigma = 0`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prefilter is no real vector or zero everywhere, or epsilon or sigma is negative.
+    It is the ratio of the two terms of Lemma 1 (:func:`expected_hessian`), in which S and the weights cancel: zero
+    where there is no signal (:math:`\epsilon m[\ell] = 0`), and else infinite for :math:`\sigma = 0`. See section 2.2.
     """
     signal = nonnegative_number("epsilon", epsilon) * _relative_response(prefilter)
     return torch.where(signal > 0, (signal / nonnegative_number("sigma", sigma)).square(), 0.0)
@@ -322,25 +228,10 @@ def condition_number(prefilter: ArrayLike, epsilon: float = 1.0, sigma: float = 
               \frac{\sigma^2 \max_i m[i]^2}{(\epsilon^2 + \sigma^2)\, m[\ell]^2} \right)
               = \max\!\left( 1,\; \frac{1}{(1 + \sigma^2 / \epsilon^2)\, \zeta(\ell)} \right)
 
-    Both curvatures are those of :func:`expected_hessian`, in which S and the weights cancel. A learning rate
-    at which gradient descent in :math:`\phi` does not diverge is below 2 over the largest curvature, so it takes about
-    :math:`\kappa` steps to learn.
-
-    Parameters
-    ----------
-    prefilter, epsilon, sigma
-        As in :func:`curvature_ratio`.
-
-    Returns
-    -------
-    Tensor
-        Shape (D,), float64, at least 1; infinite where :math:`m[\ell] = 0` or there is nothing to curve the loss along
-        :math:`\ell`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`curvature_ratio`.
+    Both curvatures are those of :func:`expected_hessian`, in which S and the weights cancel. A learning rate at which
+    gradient descent in :math:`\phi` does not diverge is below 2 over the largest curvature, so it takes about
+    :math:`\kappa` steps to learn. It is infinite where nothing curves the loss along :math:`\ell`, as for
+    :math:`m[\ell] = 0`.
     """
     epsilon, sigma = nonnegative_number("epsilon", epsilon), nonnegative_number("sigma", sigma)
     own = (epsilon**2 + sigma**2) * _relative_response(prefilter).square()

@@ -7,20 +7,22 @@ S. A signal x of D samples becomes M = D/S samples, :math:`z[n] = \sum_j w[j]\, 
 :math:`\hat z = A (\hat m \odot \hat x)`, with the aliasing matrix :math:`A = [I_M \cdots I_M] / \sqrt S`: equation (1)
 of *Neural Anisotropy Directions*. Frequencies that differ by a multiple of M share a bin of the result.
 
-**What it costs.** Let :math:`x = \epsilon y v + w`, :math:`w \sim N(0, \sigma^2 (I - v v^T))`, and z = P x. Both
-classes of z are Gaussian, with the means :math:`\pm\mu = \pm\epsilon P v` and the common covariance
+**What it costs.** Of :math:`x = \epsilon y v + w`, :math:`w \sim N(0, \sigma^2 (I - v v^T))`, it leaves z = P x, whose
+classes are Gaussian, with the means :math:`\pm\mu = \pm\epsilon P v` and the covariance
 :math:`\Sigma = \sigma^2 P (I - v v^T) P^T`. The best accuracy of any classifier is
-:math:`\Phi(\sqrt{\mu^T \Sigma^+ \mu})`, and 1 where :math:`\mu` leaves the range of :math:`\Sigma`.
-
-That has a geometric form. Write a = P v, :math:`K = P P^T` and :math:`q = a^T K^+ a`, the squared length of the
-projection of v on the row space of P. By the formula of Sherman and Morrison
-:math:`a^T (K - a a^T)^+ a = q / (1 - q)` for q < 1, and q = 1 is the case in which a leaves the range. So
+:math:`\Phi(\sqrt{\mu^T \Sigma^+ \mu})`, and 1 where :math:`\mu` leaves the range of :math:`\Sigma`. With a = P v,
+:math:`K = P P^T` and the squared length :math:`q = a^T K^+ a` of the projection of v on the row space of P, the formula
+of Sherman and Morrison gives :math:`a^T (K - a a^T)^+ a = q / (1 - q)` for q < 1; q = 1 is the other case. So
 
 .. math:: \text{accuracy} = \Phi\!\left( \frac{\epsilon}{\sigma} \cot \vartheta \right), \qquad
           \vartheta = \angle(v, \text{row space of } P).
 
-Only the row space matters. An invertible P has all of it: the angle is zero and nothing is lost. Pv = 0 is the right
-angle: nothing is left but guessing.
+**Arguments and results of all functions.** ``size`` is D, or the (h, w) of images, read row by row. ``stride`` is S, or
+one for each axis; it must divide the size. :func:`pooling_matrix` describes the ``prefilter``. ``epsilon`` and
+``sigma`` are half the distance between the classes and the standard deviation of the noise, in units of the input, zero
+or positive; arrays of them are broadcast, and their shape comes first in that of the result. Accuracies are 1/2 for
+:math:`\epsilon = 0` and for P v = 0, whatever the noise, and otherwise 1 for :math:`\sigma = 0`. Tensors are float64,
+with frequencies in the order of ``torch.fft.fft``, shape (D,) or (h, w).
 """
 
 from __future__ import annotations
@@ -70,20 +72,13 @@ def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
           the taps (1, 2, 1)/4 of anti-aliased networks.
         * ``"ideal"``: response 1 for :math:`|\ell| \le M/2`, the frequencies that the result can carry, and 0 above.
         * ``"identity"``: no filter, subsampling alone.
-    stride : int or (int, int)
-        S; it must divide the size. One int is taken for both axes.
-    size : int or (int, int)
-        D, or the (h, w) of images, read row by row: the prefilter is then applied along both axes.
+    stride, size
+        For images the prefilter is applied along both axes.
 
     Returns
     -------
     Tensor
-        Shape (M, D), float64; for images :math:`(h w / S^2, h w)`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prefilter is unknown, complex, not finite or longer than the signal, or the stride does not divide.
+        Shape (M, D); for images :math:`(h w / S^2, h w)`.
     """
     sizes, strides = _check_geometry(size, stride)
     matrix: Array = np.ones((1, 1))
@@ -96,21 +91,8 @@ def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
 def spectral_response(prefilter: Prefilter, size: Size, stride: Stride) -> Tensor:
     r"""The spectral response of a prefilter, :math:`\hat m[\ell] = \sum_j w[j]\, e^{2\pi i j \ell / D}`.
 
-    Parameters
-    ----------
-    prefilter, size, stride
-        As in :func:`pooling_matrix`. The stride sets the width of a named prefilter.
-
-    Returns
-    -------
-    Tensor
-        Shape (D,) or (h, w), complex128, in the order of ``torch.fft.fft``. Entries that are zero up to rounding are
-        exactly zero.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`pooling_matrix`.
+    It is complex128; entries that are zero up to rounding are exactly zero. The stride sets the width of a named
+    prefilter.
     """
     sizes, strides = _check_geometry(size, stride)
     return torch.from_numpy(_response(prefilter, sizes, strides))
@@ -119,22 +101,8 @@ def spectral_response(prefilter: Prefilter, size: Size, stride: Stride) -> Tenso
 def aliasing_matrix(size: Size, stride: Stride) -> Tensor:
     r"""The aliasing matrix :math:`A = [I_M \cdots I_M] / \sqrt S`, which folds D frequencies onto M = D/S bins.
 
-    Source: *Neural Anisotropy Directions*, section 2.1. For images: the Kronecker product of those of the axes.
-
-    Parameters
-    ----------
-    size, stride
-        As in :func:`pooling_matrix`.
-
-    Returns
-    -------
-    Tensor
-        Shape (M, D), float64.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the stride does not divide the size.
+    Its shape is (M, D); for images it is the Kronecker product of those of the axes. Source: *Neural Anisotropy
+    Directions*, section 2.1.
     """
     sizes, strides = _check_geometry(size, stride)
     matrix = torch.ones(1, 1, dtype=torch.float64)
@@ -147,8 +115,7 @@ def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike =
     r"""Best accuracy of any classifier on D(v) after a linear layer z = P x.
 
     :math:`\Phi((\epsilon/\sigma) \cot\vartheta)`, with the angle :math:`\vartheta` between v and the row space of P, as
-    derived at the top of this module. It is 1/2 for :math:`\epsilon = 0` and for P v = 0, whatever the noise, and
-    otherwise 1 for :math:`\sigma = 0`.
+    derived at the top of this module. Angles within 1e-12 of zero or of the right angle count as such.
 
     Parameters
     ----------
@@ -156,20 +123,6 @@ def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike =
         The discriminative direction, shape (D,), or a batch of them (..., D); real, not zero; scaled to unit norm.
     pooling_matrix : array-like
         P, shape (M, D), real: of :func:`pooling_matrix` or any other.
-    epsilon, sigma : float or array-like
-        Half the distance between the classes and standard deviation of the noise, in units of the input; zero or
-        positive. They are broadcast.
-
-    Returns
-    -------
-    Tensor
-        float64, between 1/2 and 1; the shape of epsilon and sigma, followed by that of the batch of directions (no
-        dimension for floats and one direction). Angles within 1e-12 of zero or of the right angle count as such.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is complex, not finite or of the wrong shape, v is zero, or epsilon or sigma is negative.
     """
     signal, noise = _projections(*_check_problem(v, pooling_matrix))
     return torch.as_tensor(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
@@ -191,22 +144,15 @@ def monte_carlo_accuracy(
 
     Parameters
     ----------
-    v, pooling_matrix, epsilon, sigma
-        As in :func:`bayes_accuracy`; one direction, and two floats.
+    v, pooling_matrix
+        As in :func:`bayes_accuracy`, with one direction.
     num_samples : int
-        Number of samples, at least 1. The standard error is at most :math:`1 / (2 \sqrt{\text{num\_samples}})`.
-    seed : int
-        Of the samples; the global random state is left alone.
+        The standard error is at most :math:`1 / (2 \sqrt{\text{num\_samples}})`.
 
     Returns
     -------
     float
         Share of samples on the right side. A rule that cannot tell (P v = 0) counts one half on each.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`bayes_accuracy`; also for a batch of directions and for num_samples < 1.
     """
     direction, matrix = _check_problem(v, pooling_matrix)
     if direction.ndim != 1:
@@ -252,18 +198,6 @@ def theorem1_accuracy(
         :math:`\hat m`, shape (D,), real or complex: of :func:`spectral_response`.
     stride : int
         S; it must divide D.
-    epsilon, sigma
-        As in :func:`bayes_accuracy`, with the same limits.
-
-    Returns
-    -------
-    Tensor
-        float64; the shape of epsilon and sigma, followed by that of the frequency.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the response is no vector, the stride does not divide its length, or a frequency is out of range.
     """
     kinds = (*checks.FLOATING, *checks.INTEGERS, *checks.COMPLEX)
     given = checks.as_numbers("prefilter_response", prefilter_response, kinds, "numbers")
@@ -291,10 +225,11 @@ def fourier_accuracies(
 ) -> Tensor:
     r"""Best accuracy after pooling for the real Fourier atoms of every frequency, exactly.
 
-    The atom of frequency :math:`\ell` and phase :math:`\varphi` is :math:`\cos(2\pi \ell n / D - \varphi)`, scaled to
-    unit norm. It has two Fourier coefficients, at :math:`\ell` and at :math:`-\ell`. The row space of P has one
-    dimension for each of the M bins (that has a non-zero response), so the squared projection q is a sum over the
-    bins of :math:`\ell` and :math:`-\ell`, with :math:`E_\ell = \sum_k |\hat m[\ell + kM]|^2` for a bin's energy.
+    The atom of frequency :math:`\ell` and ``phase`` :math:`\varphi` (in radians) is
+    :math:`\cos(2\pi \ell n / D - \varphi)`, scaled to unit norm. It has two Fourier coefficients, at :math:`\ell` and
+    at :math:`-\ell`. The row space of P has one dimension for each of the M bins (that has a non-zero response), so the
+    squared projection q is a sum over the bins of :math:`\ell` and :math:`-\ell`, with
+    :math:`E_\ell = \sum_k |\hat m[\ell + kM]|^2` for a bin's energy.
 
     * The two lie in different bins (:math:`2\ell \not\equiv 0 \bmod M`). Each contributes
       :math:`|\hat m[\ell]|^2 / 2 E_\ell`, and the accuracy is
@@ -309,24 +244,7 @@ def fourier_accuracies(
     * They are the same (:math:`2\ell \equiv 0 \bmod D`). Only the cosine exists there, and it is taken whatever the
       phase: :math:`q = |\hat m[\ell]|^2 / E_\ell`, the first formula again.
 
-    Parameters
-    ----------
-    prefilter, stride, size
-        As in :func:`pooling_matrix`. The bins of images are those of the 2D transform; conditions hold in both axes.
-    epsilon, sigma
-        As in :func:`bayes_accuracy`, with the same limits.
-    phase : float
-        :math:`\varphi` in radians; 0 is a cosine, :math:`\pi/2` a sine.
-
-    Returns
-    -------
-    Tensor
-        float64, the shape of epsilon and sigma, followed by (D,) or (h, w) in the order of ``torch.fft.fft``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`pooling_matrix` and :func:`bayes_accuracy`; also if the phase is not finite.
+    The bins of images are those of the 2D transform; conditions hold in both axes.
     """
     signal, noise = _fourier_angles(prefilter, stride, size, phase)
     return torch.from_numpy(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
@@ -338,21 +256,6 @@ def kept_shares(prefilter: Prefilter, stride: Stride, *, size: Size, phase: floa
     Over any orthonormal basis the shares sum to the trace of the projector on the row space, which is its dimension:
     :math:`\sum_i q(u_i) = \operatorname{rank} P \le M`. So no prefilter keeps more in total than another of full rank;
     it chooses which directions to keep.
-
-    Parameters
-    ----------
-    prefilter, stride, size, phase
-        As in :func:`fourier_accuracies`.
-
-    Returns
-    -------
-    Tensor
-        float64, shape (D,) or (h, w); frequencies in the order of ``torch.fft.fft``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`fourier_accuracies`.
     """
     signal, noise = _fourier_angles(prefilter, stride, size, phase)
     squared, total = signal**2, signal**2 + noise**2

@@ -22,21 +22,5 @@ def direction_explorer(
     ----------
     shape
         Height and width of the images, in pixels.
-    seed
-        Of the samples, the network's initialisation and the training.
-    device
-        Where to train; None means CUDA where there is one, else the CPU.
-    num_samples
-        Size of the training set and of the test set.
-
-    Returns
-    -------
-    DirectionExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the shape, the seed, the device or the number of samples is not one.
     """
     return DirectionExplorer(shape, seed, device, num_samples)

@@ -23,13 +23,17 @@ from companion.parts import (
     finish,
     pixel_trace,
     square_cells,
-    wrap,
+    title_height,
 )
 from companion.style import SEQUENTIAL
-from nadtools import checks
 from nadtools.directions import fourier_atom
 
 __all__ = ["plot_projections", "plot_wave_map"]
+
+_SIZE = 32  # pixels
+_PHASE = float(np.pi / 2)  # frequencies that are their own mirror image have only a cosine
+_BINS = 60
+_COORDINATES = ("⟨x, v⟩", "⟨x, r⟩")
 
 
 def plot_wave_map(
@@ -37,13 +41,10 @@ def plot_wave_map(
     values: Mapping[str, ArrayLike],
     title: str | None = None,
     *,
-    size: int = 32,
-    phase: float = np.pi / 2,
     first: tuple[int, int] | None = None,
     limits: tuple[float, float] = (0.5, 1.0),
     value_title: str = "test accuracy",
     value_format: str = ".1%",
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw maps over frequencies beside the wave of one frequency; a dropdown chooses the map.
 
@@ -56,28 +57,12 @@ def plot_wave_map(
         (i, j) of each value, one of each pair f and −f.
     values
         From the name of a map to its values, one for each frequency; NaN leaves a cell blank.
-    title
-    size
-        Height and width of the images.
-    phase
-        Of the waves, in radians; frequencies that are their own mirror image have only a cosine.
     first
         The frequency whose wave is drawn at first; the first of ``frequencies`` by default.
     limits
         Of the colour scale.
     value_title, value_format
         What a value is, and how it is written (as d3 and Python both write it).
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a map has another number of values than there are frequencies, or those are no pairs of integers.
     """
     cells = as_array(list(frequencies), "frequencies")
     if cells.ndim != 2 or cells.shape[1:] != (2,) or not (cells == cells.round()).all():
@@ -86,12 +71,12 @@ def plot_wave_map(
         name: as_vector(given, f"values of {name!r}", len(cells), "frequency")
         for name, given in as_mapping(values, "values").items()
     }
-    half, phase = checks.positive_int("size", size) // 2, checks.number("phase", phase)
+    half = _SIZE // 2
     places: dict[tuple[int, int], int] = {}
     for number, (i, j) in enumerate(cells.astype(int).tolist()):
         for f in ((i, j), (-i, -j)):
-            places.setdefault(((f[0] + half) % size - half, (f[1] + half) % size - half), number)
-    rows, columns = (_axis([place[axis] for place in places], size) for axis in (0, 1))
+            places.setdefault(((f[0] + half) % _SIZE - half, (f[1] + half) % _SIZE - half), number)
+    rows, columns = (_axis([place[axis] for place in places]) for axis in (0, 1))
     grids = {name: np.full((len(rows), len(columns)), np.nan) for name in maps}
     texts = np.full((len(rows), len(columns)), "", dtype=object)
     for (i, j), number in places.items():
@@ -122,8 +107,8 @@ def plot_wave_map(
             col=1,
         )
     own_mirror = all(f % half == 0 for f in start)
-    wave = fourier_atom((size, size), (start[0], start[1]), 0.0 if own_mirror else float(phase)).numpy()
-    limit = float(np.sqrt(2) / size)
+    wave = fourier_atom((_SIZE, _SIZE), (start[0], start[1]), 0.0 if own_mirror else _PHASE).numpy()
+    limit = float(np.sqrt(2) / _SIZE)
     figure.add_trace(pixel_trace(wave, limit), 1, 2)
     square_cells(figure, 1, 2, wave, frequency=False)
     axis: dict[str, Any] = {"showgrid": False, "zeroline": False, "constrain": "domain", "nticks": 5}
@@ -135,8 +120,7 @@ def plot_wave_map(
         update(title=title_of, range=[edges[0] - step, edges[-1] + step], row=1, col=1, **axis)
     figure.update_yaxes(scaleanchor="x", constraintoward="top", row=1, col=1)
     names = list(grids)
-    lines = wrap(title).count("<br>") + 1 if title else 0
-    top, bottom = 30 + 20 * lines, 90
+    top, bottom = 30 + title_height(title), 90
     if len(names) > 1:
         buttons = [
             {
@@ -148,17 +132,16 @@ def plot_wave_map(
         ]
         figure.update_layout(updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 26}}])
         top += 44
-    if alt is None:
-        finite = {name: given[np.isfinite(given)] for name, given in maps.items()}
-        ranges = "; ".join(
-            f"{name} from {format(given.min(), value_format)} to {format(given.max(), value_format)}"
-            for name, given in finite.items()
-            if len(given)
-        )
-        alt = f"{title or value_title} over {len(cells)} Fourier frequencies: {ranges}. Beside it, one of the waves."
+    finite = {name: given[np.isfinite(given)] for name, given in maps.items()}
+    ranges = "; ".join(
+        f"{name} from {format(given.min(), value_format)} to {format(given.max(), value_format)}"
+        for name, given in finite.items()
+        if len(given)
+    )
+    alt = f"{title or value_title} over {len(cells)} Fourier frequencies: {ranges}. Beside it, one of the waves."
     figure = finish(figure, title, alt, height=220 + top + bottom, margin={"l": 52, "r": 12, "t": top, "b": bottom})
     # For the page's script: which trace is the wave, which annotation its title, and how a wave is drawn.
-    link = {"trace": len(names), "annotation": 1, "size": size, "phase": float(phase)}
+    link = {"trace": len(names), "annotation": 1, "size": _SIZE, "phase": _PHASE}
     figure.layout.meta = {**figure.layout.meta, "waves": link}
     return figure
 
@@ -167,7 +150,7 @@ def _wave_title(i: int, j: int) -> str:
     return f"v at ({i}, {j})".replace("-", "−")
 
 
-def _axis(values: list[int], size: int) -> Array:
+def _axis(values: list[int]) -> Array:
     """Evenly spaced frequencies that hold all the given ones, as few as possible."""
     present = sorted(set(values))
     step = int(np.gcd.reduce(np.diff(present))) if len(present) > 1 else 1
@@ -180,9 +163,6 @@ def plot_projections(
     v: ArrayLike,
     other: ArrayLike,
     title: str | None = None,
-    *,
-    names: tuple[str, str] = ("⟨x, v⟩", "⟨x, r⟩"),
-    bins: int = 60,
 ) -> go.Figure:
     """Draw histograms by class of the samples' coordinates along v, and along another direction.
 
@@ -194,24 +174,8 @@ def plot_projections(
         Labels 0 and 1, shape (n,).
     v, other
         Directions of shape (h, w); both are scaled to unit norm.
-    title
-        Above the figure.
-    names
-        What to call the two coordinates.
-    bins
-        Number of bins, which both panels share.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, labels are not 0 and 1, or ``bins`` is less than 2.
     """
     images, classes = as_images(x, y)
-    bins = checks.integer("bins", bins, 2, expected="at least 2")
     coordinates = []
     for name, given in (("v", v), ("other", other)):
         direction = as_direction(given, name)
@@ -219,13 +183,14 @@ def plot_projections(
             raise ValueError(f"got {name} of shape {direction.shape}; expected {images.shape[1:]}, as the samples have")
         coordinates.append(np.einsum("nhw,hw->n", images, direction / np.linalg.norm(direction)))
     limit = 1.02 * max(float(np.abs(coordinate).max()) for coordinate in coordinates) or 1.0
-    edges = np.linspace(-limit, limit, bins + 1)
+    edges = np.linspace(-limit, limit, _BINS + 1)
     centres = (edges[1:] + edges[:-1]) / 2
     counts = [[np.histogram(c[classes == label], edges)[0] for label in (0, 1)] for c in coordinates]
     labels = ("y = −1", "y = +1")
     spreads = [float(c[classes == classes[0]].std()) for c in coordinates]
-    alt = f"{title or 'Coordinates of the samples'}, by class. Within a class the standard deviation of {names[0]} "
-    alt += f"is {spreads[0]:.2g}, that of {names[1]} is {spreads[1]:.2g}."
+    along, across = _COORDINATES
+    alt = f"{title or 'Coordinates of the samples'}, by class. Within a class the standard deviation of {along} is "
+    alt += f"{spreads[0]:.2g}, that of {across} is {spreads[1]:.2g}."
     figure = make_subplots(2, 1, shared_xaxes="all", vertical_spacing=0.2)
     for row, pair in enumerate(counts, start=1):
         for number, (label, count) in enumerate(zip(labels, pair, strict=True)):
@@ -243,7 +208,7 @@ def plot_projections(
                 row,
                 1,
             )
-        figure.update_xaxes(title=names[row - 1], showticklabels=True, row=row, col=1)
+        figure.update_xaxes(title=_COORDINATES[row - 1], showticklabels=True, row=row, col=1)
     figure.update_yaxes(title="samples", nticks=5)
     top = 76 if title else 40
     return finish(

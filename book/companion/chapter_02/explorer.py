@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import Any, get_args
 
@@ -10,7 +9,7 @@ import ipywidgets
 import numpy as np
 import torch
 
-from companion.explorer import LABELS, SLIDER, hidden_image, live_only
+from companion.explorer import LABELS, SLIDER, PictureExplorer, live_only
 from companion.parts import COLOURS, StaticFigure, static_figure
 from nadtools.checks import check_shape
 from nadtools.theory.pooling import PrefilterName, fourier_accuracies, pooling_matrix, spectral_response
@@ -18,17 +17,13 @@ from nadtools.theory.pooling import PrefilterName, fourier_accuracies, pooling_m
 __all__ = ["AliasingExplorer", "aliasing_explorer"]
 
 
-class AliasingExplorer:
+class AliasingExplorer(PictureExplorer):
     """A wave before and after pooling, and its frequency among those that share its bin.
-
-    Built by :func:`aliasing_explorer`. Every control is an attribute, so it can be set from Python too.
 
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     frequency, phase, stride, prefilter, ratio
-        Controls; read and set their ``value``. ``ratio`` is ε/σ.
+        Controls. ``ratio`` is ε/σ.
     picture : ipywidgets.Image
         A PNG picture: the wave and its samples above, the spectrum below.
     status : ipywidgets.HTML
@@ -48,17 +43,7 @@ class AliasingExplorer:
         self.stride = ipywidgets.SelectionSlider(options=strides, value=stride, description="stride S", **SLIDER)
         self.prefilter = ipywidgets.Dropdown(options=get_args(PrefilterName), description="prefilter", **LABELS)
         self.ratio = ipywidgets.FloatLogSlider(value=1.0, min=-1, max=1, step=0.1, description="ε/σ", **SLIDER)
-        self.picture, self.status = hidden_image(), ipywidgets.HTML()
-        controls = (self.frequency, self.phase, self.stride, self.prefilter, self.ratio)
-        self.ui = ipywidgets.HBox(
-            [ipywidgets.VBox([*controls, self.status]), self.picture], layout=ipywidgets.Layout(flex_flow="row wrap")
-        )
-        for control in controls:
-            control.observe(self._changed, "value")
-        self._changed()
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        return self.ui._repr_mimebundle_(**options)
+        super().__init__(self.frequency, self.phase, self.stride, self.prefilter, self.ratio)
 
     def _changed(self, _: Any = None) -> None:
         size, stride, frequency = self._size, self.stride.value, self.frequency.value
@@ -68,10 +53,9 @@ class AliasingExplorer:
         bins = size // stride
         aliases = sorted({(frequency + k * bins) % size for k in range(1, stride)})
         shared = f"shares bin {frequency % bins} with {', '.join(map(str, aliases))}" if aliases else "is alone"
-        self.status.value = html.escape(f"ℓ = {frequency} {shared}. Best accuracy: {self.accuracy:.1%}.")
         energy = spectral_response(layer[0], size, stride).abs().square().numpy()
-        self.picture.value = self._draw(energy, aliases).to_png(dpi=90)
-        self.picture.layout.display = None
+        message = f"ℓ = {frequency} {shared}. Best accuracy: {self.accuracy:.1%}."
+        self._show(self._draw(energy, aliases), message)
 
     def _draw(self, energy: np.ndarray, aliases: list[int]) -> StaticFigure:
         size, frequency, stride = self._size, self.frequency.value, self.stride.value
@@ -100,15 +84,5 @@ def aliasing_explorer(size: int = 128) -> AliasingExplorer:
     ----------
     size
         D, the number of samples of the signal. Strides are its divisors up to 16.
-
-    Returns
-    -------
-    AliasingExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the size is no int of at least 2.
     """
     return AliasingExplorer(size)

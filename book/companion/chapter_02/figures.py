@@ -18,7 +18,7 @@ from companion.parts import (
     dropdown_layout,
     finish,
     slider_layout,
-    wrap,
+    title_height,
 )
 
 __all__ = ["plot_aliasing", "plot_pooling_accuracies"]
@@ -30,9 +30,6 @@ def plot_aliasing(
     responses: Mapping[Layer, ArrayLike],
     accuracies: Mapping[Layer, ArrayLike],
     title: str | None = None,
-    *,
-    frequency: int = 9,
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw which frequencies share a bin after pooling, how much of each the prefilter lets through, and what is left.
 
@@ -46,21 +43,8 @@ def plot_aliasing(
         complex, in the order of ``torch.fft.fft``.
     accuracies
         From the same keys to the best accuracy at each frequency, shape (D,).
-    title
-    frequency
-        Where the slider stands at first.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If keys do not form all combinations, or vectors do not have the same length.
     """
+    frequency = 9  # where the slider stands at first
     strides, prefilters = _layers(responses)
     _layers(accuracies, like=responses)
     energies = {key: as_vector(np.abs(np.asarray(value)) ** 2, f"response {key}") for key, value in responses.items()}
@@ -68,8 +52,8 @@ def plot_aliasing(
     curves = {key: as_vector(value, f"accuracies {key}", size, "frequency") for key, value in accuracies.items()}
     for key, energy in energies.items():
         as_vector(energy, f"response {key}", size, "frequency")
-    if any(size % stride for stride in strides) or not 0 <= frequency <= size // 2:
-        raise ValueError(f"got strides {strides} and frequency {frequency} for {size} samples; expected divisors of D")
+    if any(size % stride for stride in strides):
+        raise ValueError(f"got strides {strides} for {size} samples; expected divisors of D")
 
     centred = np.arange(size) - size // 2
     half = np.arange(size // 2 + 1)
@@ -145,13 +129,12 @@ def plot_aliasing(
     figure.update_xaxes(title="frequency ℓ of v", row=2, col=1)
     figure.update_yaxes(range=[0, 1.08], row=1, col=1)
     figure.update_yaxes(range=[0.48, 1.02], tickformat=".0%", row=2, col=1)
-    if alt is None:
-        alt = (
-            f"Two panels. Above, the response of the prefilter over {size} frequencies, with lines at a frequency and "
-            "at those that pooling folds onto it. Below, the best accuracy after pooling against the frequency. "
-            "Controls choose the stride, the prefilter and the frequency."
-        )
-    top = 110 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    alt = (
+        f"Two panels. Above, the response of the prefilter over {size} frequencies, with lines at a frequency and "
+        "at those that pooling folds onto it. Below, the best accuracy after pooling against the frequency. "
+        "Controls choose the stride, the prefilter and the frequency."
+    )
+    top = 110 + title_height(title)
     legend = {"orientation": "h", "x": 0, "y": 1.065, "yanchor": "bottom"}
     margin = {"l": 54, "r": 12, "t": top, "b": 130}
     figure.update_layout(sliders=[slider], updatemenus=menus)
@@ -161,9 +144,6 @@ def plot_aliasing(
 def plot_pooling_accuracies(
     curves: Mapping[str, Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]]],
     title: str | None = None,
-    *,
-    prefix: str = "ε/σ = ",
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw accuracies against the frequency: a dropdown chooses the layer, a slider the margin.
 
@@ -173,20 +153,6 @@ def plot_pooling_accuracies(
         From the label of a layer, to the label of a margin, to the name of a curve, to its frequencies and accuracies.
         Curves whose name begins with "Monte Carlo" are points, those that begin with "printed" are dashed. All layers
         have the same margins and the same names, and a curve the same frequencies at every margin.
-    title
-    prefix
-        Before the label of the margin.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If layers or margins do not hold the same curves, or a curve is no pair of vectors of one length.
     """
     layers = as_mapping(curves, "curves")
     margins = list(as_mapping(next(iter(layers.values())), "margins"))
@@ -226,14 +192,13 @@ def plot_pooling_accuracies(
     ]
     menu = dropdown_layout(buttons)
     menu["pad"] = {"b": 30}
-    top = 80 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    top = 80 + title_height(title)
     figure.update_xaxes(title="frequency ℓ of v")
     figure.update_yaxes(title="accuracy", range=[0.48, 1.02], tickformat=".0%")
-    slider = {**slider_layout(steps, prefix, -0.3), "active": start}
+    slider = {**slider_layout(steps, "ε/σ = ", -0.3), "active": start}
     figure.update_layout(sliders=[slider], updatemenus=[menu])
-    if alt is None:
-        alt = f"Accuracy after pooling against the frequency: {', '.join(names)}."
-        alt += f" A dropdown chooses the layer ({', '.join(layers)}), a slider the margin ({', '.join(margins)})."
+    alt = f"Accuracy after pooling against the frequency: {', '.join(names)}."
+    alt += f" A dropdown chooses the layer ({', '.join(layers)}), a slider the margin ({', '.join(margins)})."
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
     margin_sizes = {"l": 60, "r": 12, "t": top, "b": 150}
     return finish(figure, title, alt, height=260 + top + 150, margin=margin_sizes, legend=legend)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import Any
 
@@ -10,24 +9,19 @@ import ipywidgets
 
 from companion.chapter_03.figures import plot_landscapes
 from companion.chapter_03.landscape import Landscape, two_weight_landscape
-from companion.explorer import SLIDER, hidden_image, live_only
-from companion.parts import StaticFigure
+from companion.explorer import SLIDER, PictureExplorer, live_only
 from nadtools import checks
 
 __all__ = ["LandscapeExplorer", "landscape_explorer"]
 
 
-class LandscapeExplorer:
+class LandscapeExplorer(PictureExplorer):
     """The loss of f(x) = θ m φ x over θ and φ, with a path of gradient descent.
-
-    Built by :func:`landscape_explorer`. Every control is an attribute, so it can be set from Python too.
 
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     m, learning_rate, sigma, start_theta, start_phi
-        Controls; read and set their ``value``.
+        Controls.
     picture : ipywidgets.Image
         A PNG picture: the landscape above, the loss by step below.
     status : ipywidgets.HTML
@@ -54,17 +48,7 @@ class LandscapeExplorer:
         self.start_phi = ipywidgets.FloatSlider(
             value=0.1, min=-0.4, max=4.0, step=0.1, description="φ at the start", **SLIDER
         )
-        self.picture, self.status = hidden_image(), ipywidgets.HTML()
-        controls = (self.m, self.learning_rate, self.sigma, self.start_theta, self.start_phi)
-        self._changed()  # refuses bad arguments before anything is shown
-        self.ui = ipywidgets.HBox(
-            [ipywidgets.VBox([*controls, self.status]), self.picture], layout=ipywidgets.Layout(flex_flow="row wrap")
-        )
-        for control in controls:
-            control.observe(self._changed, "value")
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        return self.ui._repr_mimebundle_(**options)
+        super().__init__(self.m, self.learning_rate, self.sigma, self.start_theta, self.start_phi)
 
     def _changed(self, _: Any = None) -> None:
         start = self.start_theta.value, self.start_phi.value
@@ -78,14 +62,13 @@ class LandscapeExplorer:
         )
         curvature = 2 * (self._epsilon**2 + self.sigma.value**2) * (start[0] * self.m.value) ** 2
         steps = self.landscape.steps_to_learn
-        self.status.value = html.escape(
+        message = (
             f"Curvature along φ at the start: {curvature:.3g}. "
             + (f"A step along φ diverges above the learning rate {2 / curvature:.3g}. " if curvature else "")
             + (f"Learned after {steps:.0f} steps." if math.isfinite(steps) else f"Not learned in {self._steps} steps.")
         )
         figure = plot_landscapes({f"{self.m.value:.3g}": self.landscape}, prefix="m = ", backend="matplotlib")
-        assert isinstance(figure, StaticFigure)
-        self.picture.value, self.picture.layout.display = figure.to_png(dpi=90), None
+        self._show(figure, message)
 
 
 @live_only
@@ -98,16 +81,6 @@ def landscape_explorer(steps: int = 60, epsilon: float = 1.0) -> LandscapeExplor
         How many steps of gradient descent are drawn; at least 1.
     epsilon
         Half the distance between the classes; positive.
-
-    Returns
-    -------
-    LandscapeExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not one.
     """
     steps, epsilon = checks.positive_int("steps", steps), checks.positive_number("epsilon", epsilon)
     return LandscapeExplorer(steps, float(epsilon))

@@ -21,6 +21,7 @@ from companion.parts import (
     as_array,
     as_mapping,
     as_vector,
+    buttons_for,
     check_backend,
     finish,
     slider_layout,
@@ -33,6 +34,7 @@ __all__ = ["plot_accuracy_and_steps", "plot_landscapes", "plot_learning_rates", 
 
 # Losses above this share one colour: the valley is what matters. A network that always answers 0 has the loss 1.
 _HIGHEST = 2.0
+_BROKEN = 10.0  # losses of trainings are drawn up to here
 _PATH, _FAINT = "#ff8c1a", "rgba(128, 128, 128, 0.45)"
 
 
@@ -42,7 +44,6 @@ def plot_landscapes(
     *,
     prefix: str = "",
     backend: Backend = "plotly",
-    alt: str | None = None,
 ) -> Figure:
     """Draw the loss over two weights with the path of gradient descent, and below it the loss by step.
 
@@ -57,21 +58,6 @@ def plot_landscapes(
         Above the figure, before what the path has reached.
     prefix
         Before the label that the slider shows, such as ``"m = "``.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure or StaticFigure
-
-    Raises
-    ------
-    TypeError
-        If ``landscapes`` is not a dict of landscapes.
-    ValueError
-        If it is empty or the backend is unknown.
     """
     check_backend(backend)
     chosen: dict[str, Landscape] = as_mapping(landscapes, "landscapes")
@@ -82,10 +68,9 @@ def plot_landscapes(
                 "two_weight_landscape(...) returns"
             )
     reached = {label: _reached(landscape) for label, landscape in chosen.items()}
-    if alt is None:
-        ends = "; ".join(f"{prefix}{label}: {text}" for label, text in reached.items())
-        alt = f"{title or 'Loss over the weights θ and φ'}, with the path of gradient descent and its loss by step. "
-        alt += f"{ends}."
+    ends = "; ".join(f"{prefix}{label}: {text}" for label, text in reached.items())
+    alt = f"{title or 'Loss over the weights θ and φ'}, with the path of gradient descent and its loss by step. "
+    alt += f"{ends}."
     if backend == "matplotlib":
         return _landscapes_matplotlib(chosen, reached, title, prefix, alt)
     figure = make_subplots(2, 1, row_heights=[0.66, 0.34], vertical_spacing=0.17)
@@ -211,7 +196,6 @@ def plot_accuracy_and_steps(
     title: str | None = None,
     *,
     prefix: str = "",
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw best accuracies above, and numbers of training steps below, over the same frequencies.
 
@@ -223,21 +207,8 @@ def plot_accuracy_and_steps(
         From the label of a choice to a pair: accuracies in [0, 1], and steps, each from the name of a curve to n
         values. Every choice has the same names. A slider chooses; matplotlib draws the first. Infinite steps are left
         out.
-    title
-        Above the figure.
     prefix
         Before the label that the slider shows.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If lengths or names differ, an accuracy is not in [0, 1].
     """
     x = as_vector(frequencies, "frequencies")
     sets = {label: _read_choice(label, pair, len(x)) for label, pair in as_mapping(choices, "choices").items()}
@@ -245,12 +216,11 @@ def plot_accuracy_and_steps(
     for label, pair in sets.items():
         if [list(part) for part in pair] != names:
             raise ValueError(f"got other curves for {label!r} than for the first choice, {names}; expected the same")
-    if alt is None:
-        alt = f"{title or 'Best accuracy and steps'} over the frequency."
-        for label, (accuracies, steps) in sets.items():
-            parts = [f"{name} at least {values.min():.0%}" for name, values in accuracies.items()]
-            parts += [f"{name} {_span(values)}" for name, values in steps.items()]
-            alt += f" {prefix}{label}: {', '.join(parts)}."
+    alt = f"{title or 'Best accuracy and steps'} over the frequency."
+    for label, (accuracies, steps) in sets.items():
+        parts = [f"{name} at least {values.min():.0%}" for name, values in accuracies.items()]
+        parts += [f"{name} {_span(values)}" for name, values in steps.items()]
+        alt += f" {prefix}{label}: {', '.join(parts)}."
     figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.08)
     owners = []
     for number, pair in enumerate(sets.values()):
@@ -261,17 +231,13 @@ def plot_accuracy_and_steps(
                 curve = go.Scatter(x=x, y=values.astype(np.float32), name=name, line=line, hovertemplate=hover)
                 figure.add_trace(curve.update(visible=number == 0, mode="lines"), row, 1)
                 owners.append(number)
-    stops = [
-        {"label": label, "method": "restyle", "args": [{"visible": [owner == number for owner in owners]}]}
-        for number, label in enumerate(sets)
-    ]
     figure.update_yaxes(range=(0.48, 1.02), tickformat=".0%", **_AXES[0], row=1, col=1)
     counts = np.concatenate([values for _, part in sets.values() for values in part.values()])
     ends = np.array([0.0, np.log10(np.max(counts, where=np.isfinite(counts), initial=10.0))])
     figure.update_yaxes(range=[-0.1, float(ends[1]) + 0.1], **_decades(ends), **_AXES[1], row=2, col=1)
     figure.update_xaxes(title="frequency ℓ", row=2, col=1)
     if len(sets) > 1:
-        figure.update_layout(sliders=[slider_layout(stops, prefix, -0.16)])
+        figure.update_layout(sliders=[slider_layout(buttons_for(sets, owners), prefix, -0.16)])
     margin = {"l": 58, "r": 12, "t": 12, "b": 140 if len(sets) > 1 else 48}
     finish(figure, title, alt, height=352 + margin["b"], margin=margin)
     return _two_columns(figure, len(names[0]) + len(names[1]), title)
@@ -312,9 +278,6 @@ def plot_learning_rates(
     multiples: ArrayLike,
     losses: Mapping[str, ArrayLike],
     title: str | None = None,
-    *,
-    highest: float = 10.0,
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw the loss at the end of trainings against their learning rate, and the limit where they should break.
 
@@ -324,37 +287,19 @@ def plot_learning_rates(
         Shape (n,): learning rates over the predicted limit, positive.
     losses
         From the name of a kind of training to its n losses; infinite where it diverged.
-    title
-        Above the figure.
-    highest
-        Losses above this are drawn at it.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If lengths differ, or a rate is not positive.
     """
     x = as_vector(multiples, "multiples")
     if not (x > 0).all():
         raise ValueError("got multiples that are not positive; expected learning rates over the predicted limit")
     curves: dict[str, tuple[Array, Array]] = {}
     for name, values in as_mapping(losses, "losses").items():
-        curves[name] = (x, np.minimum(as_vector(values, f"losses of {name!r}", len(x), "learning rate"), highest))
-    if alt is None:
-        broken = {name: x[y >= highest] for name, (_, y) in curves.items()}
-        parts = [
-            f"{name} from {rates.min():.2g}" if len(rates) else f"{name} nowhere" for name, rates in broken.items()
-        ]
-        alt = f"{title or 'Loss against the learning rate'}. In multiples of the predicted limit, training breaks: "
-        alt += f"{', '.join(parts)}."
+        curves[name] = (x, np.minimum(as_vector(values, f"losses of {name!r}", len(x), "learning rate"), _BROKEN))
+    broken = {name: x[y >= _BROKEN] for name, (_, y) in curves.items()}
+    parts = [f"{name} from {rates.min():.2g}" if len(rates) else f"{name} nowhere" for name, rates in broken.items()]
+    alt = f"{title or 'Loss against the learning rate'}. In multiples of the predicted limit, training breaks: "
+    alt += f"{', '.join(parts)}."
     lowest = min(float(np.nanmin(y)) for _, y in curves.values())
-    curves["predicted limit"] = (np.ones(2), np.array([lowest, highest]))
+    curves["predicted limit"] = (np.ones(2), np.array([lowest, _BROKEN]))
     figure = plot_curves(
         curves,
         "learning rate / predicted limit",
@@ -376,9 +321,7 @@ def plot_steps(
     choices: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
     title: str | None = None,
     *,
-    prefix: str = "σ = ",
     dashed: Sequence[str] = (),
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw numbers of steps against ζ, both on logarithmic axes that stay the same while a slider chooses.
 
@@ -386,23 +329,8 @@ def plot_steps(
     ----------
     choices
         From the label of a choice to curves: from a name to ζ and steps. Infinite steps are left out.
-    title
-        Above the figure.
-    prefix
-        Before the label that the slider shows.
     dashed
         Names of curves that are drawn dashed: predictions.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`plot_curves`.
     """
     shown: dict[str, dict[str, tuple[Array, Array]]] = {}
     for label, curves in as_mapping(choices, "choices").items():
@@ -417,12 +345,11 @@ def plot_steps(
         "steps",
         title,
         choose="slider",
-        prefix=prefix,
+        prefix="σ = ",
         dashed=dashed,
         x_log=True,
         y_log=True,
         y_format=".0f",
-        alt=alt,
     )
     assert isinstance(figure, go.Figure)
     for update, axis in ((figure.update_xaxes, 0), (figure.update_yaxes, 1)):
@@ -435,9 +362,6 @@ def plot_steps(
 def plot_losses(
     choices: Mapping[str, tuple[Mapping[str, ArrayLike], float]],
     title: str | None = None,
-    *,
-    highest: float = _HIGHEST,
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw losses during training, with the least reachable loss, and a dropdown over several problems.
 
@@ -446,21 +370,6 @@ def plot_losses(
     choices
         From the label of a choice to a pair: curves, from a name to the losses after 0, 1, 2... steps, and the least
         reachable loss. Every choice has the same names.
-    title
-        Above the figure.
-    highest
-        Upper end of the loss axis.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a choice is no such pair, or as :func:`plot_curves`.
     """
     shown: dict[str, dict[str, tuple[Array, Array]]] = {}
     ends = []
@@ -476,8 +385,7 @@ def plot_losses(
         ends.append(f"{label}: " + ", ".join(f"{name} {curve[1][-1]:.2f}" for name, curve in shown[label].items()))
         last = max(curve[0][-1] for curve in shown[label].values())
         shown[label]["least loss"] = (np.array([1.0, last]), np.full(2, float(pair[1])))
-    if alt is None:
-        alt = f"{title or 'Loss'} against the step. Loss at the end, {'; '.join(ends)}."
+    alt = f"{title or 'Loss'} against the step. Loss at the end, {'; '.join(ends)}."
     figure = plot_curves(
         shown,
         "step",
@@ -486,7 +394,7 @@ def plot_losses(
         choose="dropdown",
         dashed=["least loss"],
         x_log=True,
-        y_range=(0, highest),
+        y_range=(0, _HIGHEST),
         alt=alt,
     )
     assert isinstance(figure, go.Figure)

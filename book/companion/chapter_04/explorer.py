@@ -24,14 +24,11 @@ __all__ = ["NadsExplorer", "nads_explorer"]
 class NadsExplorer(Explorer):
     """NADs of an architecture, computed while the reader waits, and the alignment of Fourier atoms with them.
 
-    Built by :func:`nads_explorer`. Every control is an attribute, so it can be set from Python too. The estimate runs
-    in a thread of its own, with 1, 2, 4... networks up to the number asked for. After each of these rounds the pictures
-    show what has been found, and the estimate can be stopped.
+    The estimate runs in a thread of its own, with 1, 2, 4... networks up to the number asked for. After each of these
+    rounds the pictures show what has been found, and the estimate can be stopped.
 
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     architecture, estimator, num_networks
         What to compute; read and set their ``value``.
     index, frequency_i, frequency_j
@@ -44,8 +41,6 @@ class NadsExplorer(Explorer):
         PNG pictures.
     alignment : ipywidgets.HTML
         α of the cosine, as a multiple of the mean eigenvalue.
-    status : ipywidgets.HTML
-        One line on what is going on.
     nads : NADs or None
         The latest estimate.
     """
@@ -159,27 +154,6 @@ def nads_explorer(
 ) -> NadsExplorer:
     """Compute NADs of an architecture, look at each of them, and at the alignment of Fourier atoms.
 
-    Parameters
-    ----------
-    seed
-        Of the networks.
-    device
-        Where to compute; None means CUDA where there is one, else the CPU.
-    shape
-        Height and width of the images, in pixels.
-
-    Returns
-    -------
-    NadsExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the seed, the device or the shape is not one.
-
-    Notes
-    -----
     Networks are initialised from PyTorch's global generator, which is lent to them and put back. Wait for the end of an
     estimate before other cells draw random numbers from it.
     """

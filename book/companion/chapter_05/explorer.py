@@ -74,27 +74,5 @@ class MixtureExplorer(DirectionExplorer):
 def mixture_explorer(
     nads: NADs, seed: int = 0, device: str | torch.device | None = None, num_samples: int = 3000
 ) -> MixtureExplorer:
-    """Explore D(v) between two NADs: choose both and the angle, look at α(v), and watch a training.
-
-    Parameters
-    ----------
-    nads
-        Of images with one channel.
-    seed
-        Of the samples, the network's initialisation and the training.
-    device
-        Where to train; None means CUDA where there is one, else the CPU.
-    num_samples
-        Size of the training set and of the test set.
-
-    Returns
-    -------
-    MixtureExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the NADs, the seed, the device or the number of samples is not one.
-    """
+    """Explore D(v) between two NADs: choose both and the angle, look at α(v), and watch a training."""
     return MixtureExplorer(nads, seed, device, num_samples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,12 @@ from companion.parts import (
     Array,
     as_mapping,
     as_vector,
+    buttons_for,
     dropdown_layout,
     finish,
     rank_correlation,
-    wrap,
+    title_height,
 )
-from nadtools import checks
 
 __all__ = ["plot_predictions", "plot_spectrum_and_accuracy"]
 
@@ -44,8 +44,6 @@ def plot_spectrum_and_accuracy(
     title: str | None = None,
     *,
     published: Mapping[str, pd.DataFrame] | None = None,
-    index_axis: Literal["linear", "logarithmic"] = "linear",
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw eigenvalues (left axis) and accuracies on D(u_k) (right axis) against the index k of the NADs.
 
@@ -58,40 +56,20 @@ def plot_spectrum_and_accuracy(
     tables
         From the label of a set to its trainings, one row each: columns ``index``, ``eigenvalue`` and
         ``test_accuracy``, and ``train_accuracy`` where it is to be drawn; accuracies in [0, 1].
-    title
-        Above the figure.
     published
         From the label of a set to accuracies that somebody else found: columns ``index`` and ``accuracy``.
-    index_axis
-        How the index axis is at first.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError
-        If ``tables`` is no dict, or a table no DataFrame.
-    ValueError
-        If there is no table, one lacks a column, an eigenvalue is not positive, an accuracy is not in [0, 1], or
-        ``published`` has a label that ``tables`` has not.
     """
-    checks.choice("index_axis", index_axis, ("linear", "logarithmic"))
     given = as_mapping(tables, "tables")
     others = as_mapping(published, "published") if published else {}
     unknown = [label for label in others if label not in given]
     if unknown:
         raise ValueError(f"got published accuracies for {unknown}; the tables are {list(given)}")
     sets = {label: _series(label, table, others.get(label)) for label, table in given.items()}
-    if alt is None:
-        alt = f"{title or 'Spectrum and accuracy'}, against the index of the NAD. " + " ".join(
-            f"{label}: the eigenvalue falls to {one.spectrum[-1]:.1g} of the first, test accuracy goes from "
-            f"{one.test[0]:.0%} to {one.test[-1]:.0%}."
-            for label, one in sets.items()
-        )
+    alt = f"{title or 'Spectrum and accuracy'}, against the index of the NAD. " + " ".join(
+        f"{label}: the eigenvalue falls to {one.spectrum[-1]:.1g} of the first, test accuracy goes from "
+        f"{one.test[0]:.0%} to {one.test[-1]:.0%}."
+        for label, one in sets.items()
+    )
 
     figure = go.Figure()
     groups: list[Hashable] = []
@@ -99,7 +77,7 @@ def plot_spectrum_and_accuracy(
         for trace in _traces(one):
             figure.add_trace(trace.update(visible=group == 0))
             groups.append(group)
-    figure.update_xaxes(title="index k of the NAD, plus 1", type="log" if index_axis == "logarithmic" else "linear")
+    figure.update_xaxes(title="index k of the NAD, plus 1")
     lowest = min(one.spectrum.min() for one in sets.values())
     figure.update_layout(
         yaxis={
@@ -121,25 +99,19 @@ def plot_spectrum_and_accuracy(
             "zeroline": False,
         },
     )
-    kinds = ("linear", "logarithmic") if index_axis == "linear" else ("logarithmic", "linear")
     axis_buttons = [
         {
             "label": f"{kind} index",
             "method": "relayout",
             "args": [{"xaxis.type": "log" if kind == "logarithmic" else "linear", "xaxis.autorange": True}],
         }
-        for kind in kinds
-    ]
-    set_buttons = [
-        {"label": label, "method": "restyle", "args": [{"visible": [group == number for group in groups]}]}
-        for number, label in enumerate(sets)
+        for kind in ("linear", "logarithmic")
     ]
     # One above the other: side by side they would not fit on a telephone.
     menus = [dropdown_layout(axis_buttons)]
     if len(sets) > 1:
-        menus.append({**dropdown_layout(set_buttons), "pad": {"b": 48}})
-    lines = wrap(title).count("<br>") + 1 if title else 0
-    top = 20 + 20 * lines + 42 * len(menus)
+        menus.append({**dropdown_layout(buttons_for(sets, groups)), "pad": {"b": 48}})
+    top = 20 + title_height(title) + 42 * len(menus)
     margin = {"l": 56, "r": 56, "t": top, "b": 110}
     legend = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "xanchor": "left"}
     return finish(figure, title, alt, height=290 + top + 110, margin=margin, legend=legend, updatemenus=menus)
@@ -250,8 +222,6 @@ def _traces(one: _Series) -> list[go.Scatter]:
 def plot_predictions(
     tables: Mapping[str, pd.DataFrame],
     title: str | None = None,
-    *,
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw test accuracy against several predictions of it; a dropdown chooses the family of directions.
 
@@ -263,22 +233,6 @@ def plot_predictions(
         From the label of a family to its directions, one row each: the index names the direction, ``accuracy`` is in
         [0, 1], and each other column is a prediction, positive, such as α(v) by one estimator, as a multiple of its
         mean over all directions.
-    title
-        Above the figure.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError
-        If ``tables`` is no dict, or a table no DataFrame.
-    ValueError
-        If a table has no ``accuracy``, no prediction or fewer than three rows, families differ in their predictions,
-        or values are not as described.
     """
     families: dict[str, pd.DataFrame] = {}
     for label, table in as_mapping(tables, "tables").items():
@@ -299,9 +253,8 @@ def plot_predictions(
         label: {name: rank_correlation(frame[name].to_numpy(), frame["accuracy"].to_numpy()) for name in names}
         for label, frame in families.items()
     }
-    if alt is None:
-        parts = [f"{label}: " + ", ".join(f"{n} {r}" for n, r in found.items()) for label, found in summaries.items()]
-        alt = f"{title or 'Accuracy against its predictions'}; Spearman's rank correlations. {'; '.join(parts)}."
+    parts = [f"{label}: " + ", ".join(f"{n} {r}" for n, r in found.items()) for label, found in summaries.items()]
+    alt = f"{title or 'Accuracy against its predictions'}; Spearman's rank correlations. {'; '.join(parts)}."
 
     figure = go.Figure()
     groups = []
@@ -318,16 +271,11 @@ def plot_predictions(
                 hovertemplate="%{text}<br>prediction %{x:.3g}<br>accuracy %{y:.1%}<extra></extra>",
             )
             groups.append(group)
-    buttons = [
-        {"label": label, "method": "restyle", "args": [{"visible": [group == number for group in groups]}]}
-        for number, label in enumerate(families)
-    ]
-    menus = [dropdown_layout(buttons)] if len(families) > 1 else []
+    menus = [dropdown_layout(buttons_for(families, groups))] if len(families) > 1 else []
     accuracies = [frame["accuracy"].to_numpy() for frame in families.values()]
     figure.update_xaxes(type="log", title="prediction (1: the mean)", exponentformat="power", dtick=1)
     figure.update_yaxes(title="test accuracy", tickformat=".0%", range=_limits(accuracies))
-    lines = wrap(title).count("<br>") + 1 if title else 0
-    top = 20 + 20 * lines + 42 * len(menus)
+    top = 20 + title_height(title) + 42 * len(menus)
     margin = {"l": 56, "r": 12, "t": top, "b": 90}
     legend = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "xanchor": "left"}
     layout = {"margin": margin, "legend": legend, "updatemenus": menus, "showlegend": True, "hovermode": "closest"}

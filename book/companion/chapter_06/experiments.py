@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -25,12 +23,12 @@ from companion.photographs import (
     setting,
 )
 from companion.stored import Experiment, Scale, Session
-from companion.tables import Row, claims_table, timed
+from companion.tables import Row, timed
 from nadtools.device import generator
 from nadtools.interventions import poison
 from nadtools.training import evaluate
 
-__all__ = ["EXPERIMENTS", "poisoning_claims"]
+__all__ = ["EXPERIMENTS"]
 
 _EPSILON = 0.05
 _OTHER_LABELS: Final = 0  # a random stream of a seed; chapter 7 has others
@@ -129,47 +127,6 @@ def _poisoning(parameters: dict[str, Any], session: Session) -> dict[str, np.nda
 def _span(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
     units = [{"count": count} for count in parameters["counts"]]
     return columns(run_trainings(_train_span, units, parameters, session, "first NADs"))
-
-
-def poisoning_claims(table: pd.DataFrame) -> pd.DataFrame:
-    """Hold the paper's statements about figure 7 against a result of A7, with the carrier's own coefficient replaced.
-
-    They are, in numbers: the accuracy on clean images rises with the index of the carrier (Spearman's rank correlation
-    of at least 0.8); carriers at the last two indices cost at most 5 points; the one at the first costs at least 15.
-
-    Parameters
-    ----------
-    table
-        As :func:`load_largest` gives it.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each claim, with the columns claim, measured and verdict.
-
-    Raises
-    ------
-    ValueError
-        If the table lacks the reference without a carrier, or has fewer than three indices.
-    """
-    reference = table[table["replace"] == "none"]["test_accuracy"].mean()
-    curve = table[table["replace"] == "own"].groupby("index")["test_accuracy"].mean()
-    if not np.isfinite(reference) or len(curve) < 3:
-        raise ValueError(f"got a reference of {reference} and {len(curve)} indices; expected a result of A7")
-    # Without any variation there is no rank correlation, and nothing rises. The index comes sorted.
-    correlation = float(np.corrcoef(np.arange(len(curve)), curve.rank())[0, 1]) if curve.nunique() > 1 else math.nan
-    costs = reference - curve
-    first, last = float(costs.iloc[0]), float(costs.iloc[-2:].max())
-    claims = [
-        (
-            "clean accuracy rises with the index: rank correlation at least 0.8",
-            "no variation" if math.isnan(correlation) else f"{correlation:.2f}",
-            correlation >= 0.8,
-        ),
-        ("the last two carriers cost at most 5 points", f"{100 * last:.1f} points", last <= 0.05),
-        ("the first carrier costs at least 15 points", f"{100 * first:.1f} points", first >= 0.15),
-    ]
-    return claims_table(claims)
 
 
 EXPERIMENTS = (

@@ -19,14 +19,10 @@ __all__ = ["PoisoningExplorer", "poisoning_explorer"]
 class PoisoningExplorer(ImageExplorer):
     """An image, the same with a carrier, and what has changed.
 
-    Built by :func:`poisoning_explorer`. Every control is an attribute, so it can be set from Python too.
-
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     number, label, index, epsilon, replace
-        Controls; read and set their ``value``. ``label`` is the class whose carrier the image gets.
+        Controls. ``label`` is the class whose carrier the image gets.
     picture : ipywidgets.Image
         A PNG picture: before, after, difference.
     status : ipywidgets.HTML
@@ -52,7 +48,7 @@ class PoisoningExplorer(ImageExplorer):
         self.poisoned = poison(x, label, self._nads, *where, replace=self.replace.value, num_classes=len(names))
         read = int(decode(self.poisoned, self._nads, *where, len(names)))
         change = self.poisoned - x
-        self._show(
+        self._show_row(
             {"before": x[0], "after": self.poisoned[0], "difference": change[0]},
             f"It shows: {names[int(y)]}. The carrier says: {names[read] if read >= 0 else 'nothing'}. "
             f"The change has the norm {float(change.norm()):.3g}, the image {float(x.norm()):.3g}.",
@@ -69,16 +65,6 @@ def poisoning_explorer(images: Images, nads: NADs) -> PoisoningExplorer:
         Test images are shown.
     nads
         Of the images' height and width.
-
-    Returns
-    -------
-    PoisoningExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are of another kind, or the NADs have another shape than the images.
     """
     check_images_and_nads(images, nads)
     return PoisoningExplorer(images, nads)

@@ -15,11 +15,12 @@ from companion.parts import (
     ArrayLike,
     as_array,
     as_mapping,
+    buttons_for,
     colour_bar,
     dropdown_layout,
     finish,
     slider_layout,
-    wrap,
+    title_height,
 )
 from companion.style import SEQUENTIAL
 
@@ -33,9 +34,6 @@ def plot_poisoning(
     indices: Sequence[int],
     epsilons: Sequence[float],
     title: str | None = None,
-    *,
-    first: tuple[int, int] = (0, 0),
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw images before and after poisoning, and the difference, magnified.
 
@@ -51,20 +49,6 @@ def plot_poisoning(
     names
         Of the images.
     indices, epsilons
-    title
-    first
-        Where the sliders stand at first: positions in ``indices`` and ``epsilons``.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit each other or the labels.
     """
     originals, poisoned = as_array(before, "before"), as_array(after, "after")
     expected = (len(names), len(indices), len(epsilons), *originals.shape[1:])
@@ -86,7 +70,7 @@ def plot_poisoning(
     figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.03)
     for column, source in enumerate(sources[0], 1):
         figure.add_trace(go.Image(source=source, hoverinfo="skip"), 1, column)
-        frame(figure, column, height, width, *(first if column > 1 else (0, 0)))
+        frame(figure, column, height, width)
     buttons = [
         {"label": name, "method": "restyle", "args": [{"source": pictures}, [0, 1, 2]]}
         for name, pictures in zip(names, sources, strict=True)
@@ -99,15 +83,12 @@ def plot_poisoning(
         for k, epsilon in enumerate(epsilons)
     ]
     sliders = [slider_layout(across, "index of the NAD: ", -0.02), slider_layout(down, "ε = ", -0.42)]
-    for slider, active in zip(sliders, first, strict=True):
-        slider["active"] = active
-    top, bottom = 96 + 20 * (wrap(title).count("<br>") + 1 if title else 0), 200
+    top, bottom = 96 + title_height(title), 200
     figure.update_layout(sliders=sliders, updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 42}}])
-    if alt is None:
-        alt = (
-            f"{title or 'Poisoning'}: an image before and after, and the magnified difference. Controls choose the "
-            f"image ({', '.join(names)}), the index of the NAD ({', '.join(map(str, indices))}) and ε."
-        )
+    alt = (
+        f"{title or 'Poisoning'}: an image before and after, and the magnified difference. Controls choose the "
+        f"image ({', '.join(names)}), the index of the NAD ({', '.join(map(str, indices))}) and ε."
+    )
     margin = {"l": 8, "r": 8, "t": top, "b": bottom}
     return finish(figure, title, alt, height=210 + top + bottom, margin=margin)
 
@@ -117,9 +98,6 @@ def plot_index_map(
     indices: Sequence[int],
     epsilons: Sequence[float],
     title: str | None = None,
-    *,
-    limits: tuple[float, float] = (0.0, 1.0),
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw maps of shares over the index of the NAD and over ε, with the numbers in the cells.
 
@@ -129,20 +107,6 @@ def plot_index_map(
         From the name of a map to its values, shape (epsilons, indices), in [0, 1]; NaN leaves a cell blank. A dropdown
         chooses the map where there are several.
     indices, epsilons
-    title
-    limits
-        Of the colour scale.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a map has another shape.
     """
     maps = {name: as_array(given, name) for name, given in as_mapping(values, "values").items()}
     for name, grid in maps.items():
@@ -156,8 +120,8 @@ def plot_index_map(
             x=[str(index) for index in indices],
             y=[f"{epsilon:g}" for epsilon in epsilons],
             z=np.round(grid, 4),
-            zmin=limits[0],
-            zmax=limits[1],
+            zmin=0.0,
+            zmax=1.0,
             colorscale=SEQUENTIAL,
             visible=number == 0,
             texttemplate="%{z:.0%}",
@@ -166,19 +130,14 @@ def plot_index_map(
         )
     figure.update_xaxes(title="index of the NAD", type="category", showgrid=False)
     figure.update_yaxes(title="ε", type="category", showgrid=False)
-    top, bottom = 34 + 20 * (wrap(title).count("<br>") + 1 if title else 0), 110
+    top, bottom = 34 + title_height(title), 110
     if len(maps) > 1:
-        buttons = [
-            {"label": name, "method": "restyle", "args": [{"visible": [name == other for other in maps]}]}
-            for name in maps
-        ]
-        figure.update_layout(updatemenus=[dropdown_layout(buttons)])
+        figure.update_layout(updatemenus=[dropdown_layout(buttons_for(maps, range(len(maps))))])
         top += 40
-    if alt is None:
-        alt = f"{title or 'Maps'} over the index of the NAD and ε: " + "; ".join(
-            f"{name} from {np.nanmin(grid):.0%} to {np.nanmax(grid):.0%}" for name, grid in maps.items()
-        )
-        alt += "."
+    alt = f"{title or 'Maps'} over the index of the NAD and ε: " + "; ".join(
+        f"{name} from {np.nanmin(grid):.0%} to {np.nanmax(grid):.0%}" for name, grid in maps.items()
+    )
+    alt += "."
     margin = {"l": 60, "r": 12, "t": top, "b": bottom}
     return finish(figure, title, alt, height=240 + top + bottom, margin=margin)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -23,12 +22,12 @@ from companion.photographs import (
     setting,
 )
 from companion.stored import Experiment, Scale, Session
-from companion.tables import VERDICTS, Row, timed
+from companion.tables import Row, timed
 from nadtools.device import derive_seed, generator
 from nadtools.directions import random_basis
 from nadtools.interventions import flip
 
-__all__ = ["ARMS", "EXPERIMENTS", "flipping_claims", "paired_interval"]
+__all__ = ["ARMS", "EXPERIMENTS", "paired_interval"]
 
 #: What A8 trains on.
 ARMS: Final = ("original", "flipped", "random basis", "permuted")
@@ -98,10 +97,8 @@ def _num_test(parameters: dict[str, Any]) -> int:
     return count
 
 
-def paired_interval(
-    only_here: float, only_original: float, num_test: int, quantile: float = 1.96
-) -> tuple[float, float]:
-    r"""Interval of the difference between two accuracies on the same test images, here minus original.
+def paired_interval(only_here: float, only_original: float, num_test: int) -> tuple[float, float]:
+    r"""95 % interval of the difference between two accuracies on the same test images, here minus original.
 
     With b and c images that only one of the two networks has right, the difference is (b - c)/n, and its variance
     (b + c - (b - c)²/n)/n² (the normal approximation of McNemar's setting). It speaks of these two trained networks
@@ -113,8 +110,6 @@ def paired_interval(
         Test images that only the one, only the other network classifies correctly.
     num_test : int
         All test images.
-    quantile : float
-        Of the normal distribution; 1.96 gives 95 %.
 
     Returns
     -------
@@ -131,47 +126,8 @@ def paired_interval(
         )
     difference = (only_here - only_original) / num_test
     variance = ((only_here + only_original) / num_test - difference**2) / num_test
-    half = quantile * variance**0.5
+    half = 1.96 * variance**0.5
     return difference - half, difference + half
-
-
-def flipping_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
-    """Hold the paper's statements about figure 8 against a result of A8.
-
-    In numbers: for a convolutional network flipping costs at least 10 points. For an isotropic one it changes less than
-    2 points: the paired 95 % interval of each seed holds a difference that small.
-
-    Parameters
-    ----------
-    table
-        As :func:`load_largest` gives it.
-    isotropic
-        Whether the architecture prefers no direction, as logistic regression and the MLP.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each arm but the original, with the columns arm, difference and low, high (in accuracy, the mean over
-        seeds and the ends of the paired 95 % intervals of all seeds), claim and verdict. The paper says nothing about
-        the controls: there both are empty, unless the architecture is isotropic.
-    """
-    rows = []
-    for arm in [name for name in dict.fromkeys(table["arm"]) if name != "original"]:
-        part = table[table["arm"] == arm].dropna(subset=["only_here"])
-        ends = [
-            paired_interval(here, original, int(count))
-            for here, original, count in zip(part["only_here"], part["only_original"], part["num_test"], strict=True)
-        ]
-        difference = float(((part["only_here"] - part["only_original"]) / part["num_test"]).mean())
-        claim, verdict = "", ""
-        if isotropic:
-            claim = "changes less than 2 points"
-            verdict = VERDICTS[bool(ends) and all(low < 0.02 and high > -0.02 for low, high in ends)]
-        elif arm == "flipped":
-            claim, verdict = "costs at least 10 points", VERDICTS[difference <= -0.1]
-        low, high = (min(end[0] for end in ends), max(end[1] for end in ends)) if ends else (np.nan, np.nan)
-        rows.append((arm, difference, low, high, claim, verdict))
-    return pd.DataFrame(rows, columns=["arm", "difference", "low", "high", "claim", "verdict"])
 
 
 EXPERIMENTS = (

@@ -23,14 +23,10 @@ __all__ = ["FlippingExplorer", "flipping_explorer"]
 class FlippingExplorer(ImageExplorer):
     """An image, and the same with its coefficients in another order.
 
-    Built by :func:`flipping_explorer`. Every control is an attribute, so it can be set from Python too.
-
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     number, basis, order
-        Controls; read and set their ``value``.
+        Controls.
     picture : ipywidgets.Image
         A PNG picture: the normalised image, the same in the new order, and put back.
     status : ipywidgets.HTML
@@ -63,7 +59,7 @@ class FlippingExplorer(ImageExplorer):
         self.flipped = flip(normalised, basis, order)
         back = flip(self.flipped, basis, None if order is None else torch.argsort(order))
         error = float((back - normalised).abs().max())
-        self._show(
+        self._show_row(
             {"normalised": normalised[0], self.order.value: self.flipped[0], "and back": back[0]},
             f"It shows: {self._images.class_names[int(y)]}. Norm before {float(normalised.norm()):.4g}, after "
             f"{float(self.flipped.norm()):.4g}. Largest error on the way back: {error:.1g}.",
@@ -82,16 +78,6 @@ def flipping_explorer(images: Images, nads: NADs, seed: int = 0) -> FlippingExpl
         Of the images' height and width.
     seed
         Of the random basis and of the random order.
-
-    Returns
-    -------
-    FlippingExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are of another kind, or the NADs have another shape than the images.
     """
     check_images_and_nads(images, nads)
     return FlippingExplorer(images, nads, seed)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
-from companion.parts import COLOURS, ArrayLike, as_mapping, as_vector, finish, wrap
+from companion.parts import COLOURS, ArrayLike, as_mapping, as_vector, finish, title_height
 
 __all__ = ["plot_arms"]
 
@@ -17,7 +17,6 @@ def plot_arms(
     title: str | None = None,
     *,
     chance: float | None = None,
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw test accuracies as bars, in groups, with the training accuracy of each as an open circle.
 
@@ -26,20 +25,8 @@ def plot_arms(
     accuracies
         From the group, for instance an architecture, to the name of a bar, to its test and training accuracies, one for
         each seed. A bar is their mean; more than one have their range as an error bar. Groups may lack bars.
-    title
     chance
         Where a dotted line says what guessing reaches.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a bar is no pair of vectors of one length.
     """
     groups = {
         label: {
@@ -79,13 +66,12 @@ def plot_arms(
     if chance is not None:
         figure.add_hline(y=chance, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
     figure.update_yaxes(title="accuracy", range=[0, 1.04], tickformat=".0%")
-    if alt is None:
-        alt = f"{title or 'Accuracies'}: " + "; ".join(
-            f"{label}: " + ", ".join(f"{name} {pair[0].mean():.0%}" for name, pair in bars.items())
-            for label, bars in groups.items()
-        )
-        alt += ". Circles: training accuracy."
-    top = 34 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    alt = f"{title or 'Accuracies'}: " + "; ".join(
+        f"{label}: " + ", ".join(f"{name} {pair[0].mean():.0%}" for name, pair in bars.items())
+        for label, bars in groups.items()
+    )
+    alt += ". Circles: training accuracy."
+    top = 34 + title_height(title)
     legend = {"y": -0.2, "yanchor": "top"}
     layout = {"barmode": "group", "scattermode": "group", "bargap": 0.25, "scattergap": 0.25}
     margin = {"l": 60, "r": 12, "t": top, "b": 110}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from companion.chapter_08.experiments import Pairs, load_pairs, pair_claims
+from companion.chapter_08.claims import pair_claims
+from companion.chapter_08.experiments import Pairs, load_pairs
 from companion.chapter_08.explorer import PairExplorer, pair_explorer
 from companion.chapter_08.figures import TrainedPairs, plot_pairs, plot_sections
 

@@ -10,14 +10,14 @@ import base64
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
 from companion.stored import Experiment, Scale, Session
-from companion.tables import Row, claims_table, timed
+from companion.tables import Row, timed
 from companion.two_features import (
     ARCHITECTURES,
     DEEP,
@@ -26,24 +26,19 @@ from companion.two_features import (
     directions_of,
     fit,
     joined,
-    known,
     load_seeds,
-    loss_claim,
-    means_over_seeds,
     median_margin,
     numbers,
-    points,
     reflected,
     run_trainings,
     setting,
-    share,
 )
 from nadtools.boundaries import boundary_angle, cross_section
 from nadtools.distributions import Concatenated, LinearlySeparable, concatenate
 from nadtools.sweeps import unit_seeds
 from nadtools.training import evaluate
 
-__all__ = ["EXPERIMENTS", "Pairs", "load_pairs", "pair_claims"]
+__all__ = ["EXPERIMENTS", "Pairs", "load_pairs"]
 
 _BASES = ("nads", "random")
 
@@ -180,8 +175,8 @@ def load_pairs(architecture: str, basis: str = "nads", *, results_dir: str | os.
 
     Raises
     ------
-    FileNotFoundError
-        If none is stored; the message holds the command that makes them.
+    NotStoredError
+        If none is stored.
     ValueError
         If the architecture or the basis is not known, or a file is damaged.
     """
@@ -192,95 +187,6 @@ def load_pairs(architecture: str, basis: str = "nads", *, results_dir: str | os.
     table.attrs |= record
     sections, points = (np.concatenate([one[name] for one in stored])[kept] for name in apart)
     return Pairs(table, sections, points, stored[0]["coordinates"])
-
-
-def pair_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
-    """Hold the paper's statements about figures 2 and 4 to 8 against trainings on pairs.
-
-    For an isotropic network (figures 4 and 5), in numbers: at least 98 % with both channels at every pair; with one
-    channel the accuracy differs by at most 5 points between any two pairs; the first channel alone is better than the
-    second at every pair; the angle of the boundary differs by at most 10 degrees.
-
-    For others (figures 2, 6, 7 and 8), with E the smallest and L the largest index: accuracy with both channels is at
-    least 20 points lower at (L, L) than at (E, E); at (E, L) the second channel alone, and at (L, E) the first one
-    alone, is within 5 points of chance; there the boundary is parallel to the direction of that channel to within 15
-    degrees; at (E, E) the boundary lies within 15 degrees of the one of maximum margin, 63.4 degrees from the first
-    direction.
-
-    For all of them: the training loss is at most 0.01 in every run.
-
-    Parameters
-    ----------
-    table
-        As in :class:`Pairs`. Seeds are averaged, but for the training loss. A pair with a diverged training has no
-        average, and no claim about it holds.
-    isotropic
-        Whether the architecture prefers no direction.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each claim, with the columns claim, measured and verdict.
-
-    Raises
-    ------
-    ValueError
-        If a pair is missing, or there are fewer than two indices.
-    """
-    names = ["test_accuracy", "test_accuracy_first", "test_accuracy_second", "angle_first"]
-    means = means_over_seeds(table, ["first", "second"], names)
-    firsts, seconds = (sorted(set(table[part])) for part in ("first", "second"))
-    if len(firsts) < 2 or firsts != seconds or len(means) != len(firsts) ** 2:
-        raise ValueError(
-            f"got {len(means)} pairs of the indices {firsts} and {seconds}; expected all pairs of at least two"
-        )
-    both, one, other = (means[name].to_numpy() for name in names[:3])
-    angle = np.degrees(means["angle_first"].to_numpy())
-    if isotropic:
-        spread = float(np.max([np.ptp(one), np.ptp(other)]))
-        claims = [
-            ("both channels: at least 98 % at every pair", share(both.min()), both.min() >= 0.98),
-            ("one channel: pairs differ by at most 5 points", points(spread), spread <= 0.05),
-            (
-                "the first channel alone is better at every pair; the least difference",
-                points(float((one - other).min())),
-                float((one - other).min()) > 0,
-            ),
-            ("the boundary's angle differs by at most 10°", _degrees(float(np.ptp(angle))), np.ptp(angle) <= 10),
-        ]
-    else:
-        early, late = firsts[0], firsts[-1]
-        fall = float(means["test_accuracy"][early, early] - means["test_accuracy"][late, late])
-        alone = [
-            float(abs(means[name][pair] - 0.5))
-            for name, pair in (("test_accuracy_second", (early, late)), ("test_accuracy_first", (late, early)))
-        ]
-        # The two directions are orthogonal, so the angles add up to 90 degrees.
-        to_first = np.degrees(means["angle_first"])
-        angles = [90 - float(to_first[early, late]), float(to_first[late, early])]
-        away = abs(float(to_first[early, early]) - _MAXIMUM_MARGIN)
-        claims = [
-            ("both channels: two late directions cost at least 20 points", points(fall), fall >= 0.2),
-            (
-                "a late channel beside an early one: within 5 points of chance",
-                points(float(np.max(alone))),
-                np.max(alone) <= 0.05,
-            ),
-            (
-                "and the boundary is parallel to its direction, to within 15°",
-                " and ".join(map(_degrees, angles)),
-                np.max(angles) <= 15,
-            ),
-            ("two early directions: at most 15° away from the maximum margin", _degrees(away), away <= 15),
-        ]
-    return claims_table([*claims, loss_claim(table)])
-
-
-_MAXIMUM_MARGIN: Final = float(np.degrees(np.arctan2(1.0, 0.5)))
-
-
-def _degrees(angle: float) -> str:
-    return known(angle, f"{angle:.1f}°")
 
 
 EXPERIMENTS = (

@@ -28,24 +28,14 @@ _EXTENT = 2.0
 class PairExplorer(TwoPartExplorer):
     """A training on D(v₁)⊕D(v₂) whose decision boundary can be watched.
 
-    Built by :func:`pair_explorer`. Every control is an attribute, so it can be set from Python too.
-
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     architecture, first, second, epsilon_first, epsilon_second, epochs
-        Controls; read and set their ``value``. ``first`` and ``second`` are indices of NADs.
-    train_button, stop_button
-        Buttons; ``click()`` presses them.
+        Controls. ``first`` and ``second`` are indices of NADs.
     picture : ipywidgets.Image
         The boundary in the plane of v₁ and v₂; it moves with each epoch.
-    status : ipywidgets.HTML
-        One line on what is going on.
     history : list of dict
         Test accuracies after each epoch: with both channels, with the first alone and with the second alone.
-    result : TrainResult or None
-        Of the last training that ended, also if it was stopped.
     """
 
     names = ("only the first", "only the second")
@@ -92,27 +82,5 @@ class PairExplorer(TwoPartExplorer):
 def pair_explorer(
     nads: NADs, seed: int = 0, device: str | torch.device | None = None, num_samples: int = 3000
 ) -> PairExplorer:
-    """Explore D(v₁)⊕D(v₂): choose a network and two NADs, train, and watch the decision boundary turn.
-
-    Parameters
-    ----------
-    nads
-        Of images with one channel.
-    seed
-        Of the samples, the network's initialisation and the training.
-    device
-        Where to train; None means CUDA where there is one, else the CPU.
-    num_samples
-        Size of the training set and of the test set.
-
-    Returns
-    -------
-    PairExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the NADs, the seed, the device or the number of samples is not one.
-    """
+    """Explore D(v₁)⊕D(v₂): choose a network and two NADs, train, and watch the decision boundary turn."""
     return PairExplorer(nads, seed, device, num_samples)

@@ -28,7 +28,7 @@ from companion.parts import (
     percent,
     sentence,
     static_figure,
-    wrap,
+    title_height,
 )
 from companion.style import DIVERGING, SEQUENTIAL
 
@@ -43,6 +43,7 @@ _MAPS = {
 _INK, _POINTS = "#202020", ("#0072b2", "#d55e00")
 _MARKS = "rgb(240, 60, 60)"
 _NARROW = 1e-9
+_EPSILONS = (1.0, 0.5)  # the classes lie at ±ε in the plane of a section
 _PANEL_TITLE = 15  # characters, for three panels on a telephone
 
 
@@ -57,10 +58,6 @@ class TrainedPairs(Protocol):
 def plot_pairs(
     results: Mapping[str, TrainedPairs],
     title: str | None = None,
-    *,
-    epsilons: tuple[float, float] = (1.0, 0.5),
-    first: tuple[int, int] | None = None,
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw maps of accuracies over pairs of indices, linked with the decision boundary of one pair.
 
@@ -76,22 +73,6 @@ def plot_pairs(
         in radians, ``margin_first``, ``margin_second`` and ``train_loss``); ``sections``, shape (rows, r, r);
         ``coordinates``, shape (r,). Rows of one pair, as from several seeds, are averaged; a pair with a row that is
         NaN is left blank.
-    title
-    epsilons
-        Where the classes lie: at ±epsilons in the section's plane.
-    first
-        The pair whose section is drawn at first; by default the one with the smallest first and largest second index.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a table lacks a column or has no rows, or the sections do not fit it.
     """
     groups = {label: _read(label, given) for label, given in as_mapping(results, "results").items()}
     maps = list(_MAPS)
@@ -105,7 +86,7 @@ def plot_pairs(
         row_heights=[0.36, 0.64],
     )
     start = next(iter(groups.values()))
-    i, j = start.starting_pair(first)
+    i, j = start.starting_pair
     left, right = figure.get_subplot(1, 1).xaxis.domain[0], figure.get_subplot(1, 3).xaxis.domain[1]
     bar = colour_bar((left, right), 200, y=0.6, tickformat=".0%")
     for column, name in enumerate(maps, 1):
@@ -135,7 +116,7 @@ def plot_pairs(
             col=column,
         )
     figure.add_trace(_section_trace(start.coordinates, start.sections[i][j], scale=100), 2, 1)
-    _add_plane(figure, 2, 1, epsilons, float(start.coordinates[-1]))
+    _add_plane(figure, 2, 1, _EPSILONS, float(start.coordinates[-1]))
     for column in range(1, 4):
         axes = figure.get_subplot(1, column)
         # Strict: else Plotly reads the names as numbers when another network is chosen.
@@ -147,20 +128,19 @@ def plot_pairs(
     place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "align": "left", "yshift": -54}
     figure.add_annotation(text=start.texts[i][j], x=0, y=0, showarrow=False, **place)
     number = len(figure.layout.annotations) - 1
-    top = 54 + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    top = 54 + title_height(title)
     if len(groups) > 1:
         buttons = [
-            {"label": label, "method": "update", "args": _change(one, one.starting_pair(first), number)}
+            {"label": label, "method": "update", "args": _change(one, one.starting_pair, number)}
             for label, one in groups.items()
         ]
         figure.update_layout(updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 44}}])
         top += 44
-    if alt is None:
-        alt = f"{sentence(title or 'Accuracies over pairs of directions')} " + " ".join(
-            f"{label}: " + ", ".join(f"{name} {_range(one.maps[name])}" for name in maps) + "."
-            for label, one in groups.items()
-        )
-        alt += " Below, the decision function of one network in the plane of its two directions."
+    alt = f"{sentence(title or 'Accuracies over pairs of directions')} " + " ".join(
+        f"{label}: " + ", ".join(f"{name} {_range(one.maps[name])}" for name in maps) + "."
+        for label, one in groups.items()
+    )
+    alt += " Below, the decision function of one network in the plane of its two directions."
     figure = finish(figure, title, alt, height=660 + top, margin={"l": 58, "r": 12, "t": top, "b": 150})
     figure.layout.annotations[number].font.size = 12
     # For the page's script: which traces to change, and what to draw for each network and each pair.
@@ -179,9 +159,8 @@ def plot_sections(
     sections: Mapping[str, tuple[ArrayLike, ArrayLike]],
     title: str | None = None,
     *,
-    epsilons: tuple[float, float] = (1.0, 0.5),
+    epsilons: tuple[float, float] = _EPSILONS,
     backend: Backend = "plotly",
-    alt: str | None = None,
 ) -> Figure:
     """Draw decision functions in the plane of two directions, side by side.
 
@@ -192,21 +171,7 @@ def plot_sections(
     ----------
     sections
         From a title to coordinates, shape (r,), and values, shape (r, r): rows along the second direction.
-    title
     epsilons
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure or StaticFigure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If coordinates and values do not fit each other.
     """
     check_backend(backend)
     panels: dict[str, tuple[Array, Array]] = {}
@@ -217,10 +182,9 @@ def plot_sections(
                 f"got {len(axis)} coordinates and values {values.shape} of {label!r}; expected (r,), (r, r)"
             )
         panels[label] = axis, _normalised(values)
-    if alt is None:
-        alt = f"{sentence(title or 'Decision functions')} In the plane of two directions: " + " ".join(
-            f"{label}: {_lean(axis, values)}." for label, (axis, values) in panels.items()
-        )
+    alt = f"{sentence(title or 'Decision functions')} In the plane of two directions: " + " ".join(
+        f"{label}: {_lean(axis, values)}." for label, (axis, values) in panels.items()
+    )
     if backend == "matplotlib":
         return _sections_matplotlib(panels, title, epsilons, alt)
     columns = min(3, len(panels))
@@ -237,7 +201,7 @@ def plot_sections(
         row, column = number // columns + 1, number % columns + 1
         figure.add_trace(_section_trace(axis, values), row, column)
         _add_plane(figure, row, column, epsilons, float(axis[-1]))
-    top = 24 + 18 * lines + 20 * (wrap(title).count("<br>") + 1 if title else 0)
+    top = 24 + 18 * lines + title_height(title)
     return finish(figure, title, alt, height=250 * rows + top, margin={"l": 50, "r": 12, "t": top, "b": 50})
 
 
@@ -251,8 +215,7 @@ class _Group:
 
     def __init__(self, table: pd.DataFrame, sections: Array, coordinates: Array) -> None:
         indices = sorted({*table["first"], *table["second"]})
-        self.indices = [int(index) for index in indices]
-        self.names = [str(index) for index in self.indices]
+        self.names = [str(int(index)) for index in indices]
         self.coordinates = coordinates
         shape = (len(indices), len(indices))
         self.maps = {name: np.full(shape, np.nan) for name in _MAPS}
@@ -274,11 +237,10 @@ class _Group:
         """For the page: per cent as integers; None where there is nothing to draw."""
         return [[one.astype(int).tolist() if np.isfinite(one).all() else None for one in row] for row in self.sections]
 
-    def starting_pair(self, pair: tuple[int, int] | None) -> tuple[int, int]:
-        """Places of a pair of indices, or of the smallest and the largest."""
-        if pair is None or not set(pair) <= set(self.indices):
-            return 0, len(self.indices) - 1
-        return self.indices.index(pair[0]), self.indices.index(pair[1])
+    @property
+    def starting_pair(self) -> tuple[int, int]:
+        """Places of the smallest and the largest index: their section is drawn at first."""
+        return 0, len(self.names) - 1
 
 
 def _read(label: str, given: Any) -> _Group:

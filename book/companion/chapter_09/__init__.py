@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from companion.chapter_09.experiments import concatenation_claims, load_transition
+from companion.chapter_09.claims import concatenation_claims
+from companion.chapter_09.experiments import load_transition
 from companion.chapter_09.explorer import ConcatenationExplorer, concatenation_explorer
 from companion.chapter_09.figures import plot_transition
 from companion.digits import load_digits

@@ -17,7 +17,7 @@ import pandas as pd
 from companion.digits import load_images
 from companion.photographs import DATA, SMALL_DATA
 from companion.stored import Experiment, Scale, Session
-from companion.tables import Row, claims_table, timed
+from companion.tables import Row, timed
 from companion.two_features import (
     DEEP,
     Plan,
@@ -26,23 +26,18 @@ from companion.two_features import (
     fit,
     joined,
     load_seeds,
-    loss_claim,
-    means_over_seeds,
     median_margin,
     numbers,
-    points,
     reflected,
     run_trainings,
     setting,
-    share,
-    stored_scale,
 )
 from nadtools.distributions import Labelled, LinearlySeparable, concatenate
 from nadtools.images import binary
 from nadtools.sweeps import unit_seeds
 from nadtools.training import evaluate
 
-__all__ = ["EXPERIMENTS", "concatenation_claims", "load_transition"]
+__all__ = ["EXPERIMENTS", "load_transition"]
 
 
 def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
@@ -159,78 +154,15 @@ def load_transition(architecture: str, *, results_dir: str | os.PathLike[str] | 
 
     Raises
     ------
-    FileNotFoundError
-        If none is stored; the message holds the command that makes them.
+    NotStoredError
+        If none is stored.
     ValueError
         If the architecture is not known, or a file is damaged.
     """
-    found = None
-    for data in DATA:
-        selectors = {"architecture": architecture, "data": data}
-        if stored_scale("B3", selectors, results_dir) is not None:
-            found = selectors
-            break
-    selectors = found or {"architecture": architecture, "data": "cifar10-subset"}
-    stored, record = load_seeds("B3", selectors, results_dir)
+    stored, record = load_seeds("B3", {"architecture": architecture}, results_dir)
     table, _ = joined([pd.DataFrame(dict(one)) for one in stored])
     table.attrs |= record
     return table
-
-
-def concatenation_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
-    """Hold the paper's statements about figure 3 against trainings on images ⊕ D(v).
-
-    For an isotropic network, in numbers: with D(v) alone at least 90 % at every index, and with the images alone at
-    most 60 %.
-
-    For others: at the first index at least 90 % with D(v) alone and at most 60 % with the images alone; at the last
-    index at most 55 % with D(v) alone, and with the images alone at most 5 points less than a network that was trained
-    on the images alone.
-
-    For all of them: the training loss is at most 0.01 in every run on both parts.
-
-    Parameters
-    ----------
-    table
-        As :func:`load_transition` gives it. Seeds are averaged, but for the training loss.
-    isotropic
-        Whether the architecture prefers no direction.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each claim, with the columns claim, measured and verdict.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two indices, or no training on images alone.
-    """
-    trained = table[table["part"] == "both"]
-    names = ["test_accuracy_images", "test_accuracy_direction"]
-    means = means_over_seeds(trained, ["index"], names)
-    reference = float(table[table["part"] == "images"]["test_accuracy"].mean())
-    if len(means) < 2 or not np.isfinite(reference):
-        raise ValueError(f"got {len(means)} indices and a reference of {reference}; expected a result of B3")
-    images, direction = (means[name].to_numpy() for name in names)
-    if isotropic:
-        claims = [
-            ("D(v) alone: at least 90 % at every index", share(direction.min()), direction.min() >= 0.9),
-            ("images alone: at most 60 % at every index", share(images.max()), images.max() <= 0.6),
-        ]
-    else:
-        lost = reference - float(images[-1])
-        claims = [
-            ("first index: at least 90 % with D(v) alone", share(direction[0]), direction[0] >= 0.9),
-            ("first index: at most 60 % with the images alone", share(images[0]), images[0] <= 0.6),
-            ("last index: at most 55 % with D(v) alone", share(direction[-1]), direction[-1] <= 0.55),
-            (
-                "last index: the images alone lose at most 5 points on a training without D(v)",
-                points(lost),
-                lost <= 0.05,
-            ),
-        ]
-    return claims_table([*claims, loss_claim(trained)])
 
 
 EXPERIMENTS = (

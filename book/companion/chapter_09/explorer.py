@@ -21,24 +21,14 @@ __all__ = ["ConcatenationExplorer", "concatenation_explorer"]
 class ConcatenationExplorer(TwoPartExplorer):
     """A training on binary images ⊕ D(v), asked after each epoch what it does with either alone.
 
-    Built by :func:`concatenation_explorer`. Every control is an attribute, so it can be set from Python too.
-
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     architecture, index, epsilon, sigma, epochs
-        Controls; read and set their ``value``. ``index`` is that of the NAD v.
-    train_button, stop_button
-        Buttons; ``click()`` presses them.
+        Controls. ``index`` is that of the NAD v.
     picture : ipywidgets.Image
         Test accuracies by epoch.
-    status : ipywidgets.HTML
-        One line on what is going on.
     history : list of dict
         Test accuracies after each epoch: with both parts, with the images alone and with D(v) alone.
-    result : TrainResult or None
-        Of the last training that ended, also if it was stopped.
     """
 
     names = ("images alone", "D(v) alone")
@@ -91,17 +81,5 @@ def concatenation_explorer(
         Of images with one channel, of the images' height and width.
     seed
         Of the samples of D(v), the network's initialisation and the training.
-    device
-        Where to train; None means CUDA where there is one, else the CPU.
-
-    Returns
-    -------
-    ConcatenationExplorer or StaticNotice
-        The notice where the book is built as static pages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the images, the NADs, the seed or the device are not such, or their sizes differ.
     """
     return ConcatenationExplorer(images, nads, seed, device)

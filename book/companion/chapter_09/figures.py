@@ -21,9 +21,7 @@ _TRANSITION = {
 _REFERENCE = "trained on images alone"
 
 
-def plot_transition(
-    tables: Mapping[str, pd.DataFrame], title: str | None = None, *, chance: float = 0.5, alt: str | None = None
-) -> go.Figure:
+def plot_transition(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure:
     """Draw accuracies on images ⊕ D(v), and on either part, against the index of v; a dropdown chooses the network.
 
     Parameters
@@ -32,20 +30,6 @@ def plot_transition(
         From a network's name to its trainings, a row each: ``part``, ``index``, ``test_accuracy``,
         ``test_accuracy_images`` and ``test_accuracy_direction``, as :func:`load_transition` gives
         them. Seeds are averaged. Where there are rows whose part is ``"images"``, their mean accuracy is a dashed line.
-    title
-    chance
-        What guessing reaches: where the vertical axis begins, or a little below.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a table lacks a column, or has no training on both parts.
     """
     given = as_mapping(tables, "tables")
     curves: dict[str, dict[str, tuple[Array, Array]]] = {}
@@ -60,14 +44,13 @@ def plot_transition(
         if alone:
             reference = float(table[table["part"] == "images"]["test_accuracy"].mean())
             curves[label][_REFERENCE] = (index[[0, -1]], np.full(2, reference))
-    lowest = min([chance, *(float(np.nanmin(y)) for part in curves.values() for _, y in part.values())])
-    if alt is None:
-        alt = f"{sentence(title or 'Accuracies against the index of v')} " + " ".join(
-            f"{label}: with D(v) alone from {percent(part['D(v) alone'][1][0])} at the first index to "
-            f"{percent(part['D(v) alone'][1][-1])} at the last, with the images alone from "
-            f"{percent(part['images alone'][1][0])} to {percent(part['images alone'][1][-1])}."
-            for label, part in curves.items()
-        )
+    lowest = min([0.5, *(float(np.nanmin(y)) for part in curves.values() for _, y in part.values())])
+    alt = f"{sentence(title or 'Accuracies against the index of v')} " + " ".join(
+        f"{label}: with D(v) alone from {percent(part['D(v) alone'][1][0])} at the first index to "
+        f"{percent(part['D(v) alone'][1][-1])} at the last, with the images alone from "
+        f"{percent(part['images alone'][1][0])} to {percent(part['images alone'][1][-1])}."
+        for label, part in curves.items()
+    )
     return plot_over_indices(
         curves,
         "test accuracy",

@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
-from companion.claims.evidence import EVALUATORS, SCALES, paper_parameters
-from companion.claims.model import PAPERS, Checked, Claim, Verdict
+from companion import experiments
+from companion.chapter_01 import claims as chapter_01
+from companion.chapter_02 import claims as chapter_02
+from companion.chapter_03 import claims as chapter_03
+from companion.chapter_04 import claims as chapter_04
+from companion.chapter_05 import claims as chapter_05
+from companion.chapter_06 import claims as chapter_06
+from companion.chapter_07 import claims as chapter_07
+from companion.chapter_08 import claims as chapter_08
+from companion.chapter_09 import claims as chapter_09
+from companion.claims.model import PAPERS, Checked, Claim
+from companion.evidence import Function, Mark, Verdict
 from nadtools import storage
 
-__all__ = ["CLAIMS_FILE", "load_claims", "record_verdicts"]
+__all__ = ["CLAIMS_FILE", "FUNCTIONS", "load_claims", "paper_parameters", "record_verdicts"]
 
 #: The claims.
 CLAIMS_FILE = Path(__file__).with_name("claims.toml")
+#: By id, what looks at a claim.
+FUNCTIONS: Final[dict[str, Function]] = {
+    **chapter_01.CLAIMS,
+    **chapter_02.CLAIMS,
+    **chapter_03.CLAIMS,
+    **chapter_04.CLAIMS,
+    **chapter_05.CLAIMS,
+    **chapter_06.CLAIMS,
+    **chapter_07.CLAIMS,
+    **chapter_08.CLAIMS,
+    **chapter_09.CLAIMS,
+}
+_SCALES: Final = ("paper", "laptop")
 _NETWORKS: Final = {
     "logreg": "logistic regression",
     "mlp": "the MLP",
@@ -39,8 +63,8 @@ def load_claims(path: str | os.PathLike[str] | None = None) -> tuple[Claim, ...]
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no TOML, an entry is missing, unknown or empty, an id stands twice, or a function, a verdict or a
-        result is not known.
+        If it is no TOML, an entry is missing, unknown or empty, an id stands twice or has no function, or a verdict or
+        a result is not known.
     """
     path = Path(CLAIMS_FILE if path is None else path)
     try:
@@ -55,7 +79,16 @@ def load_claims(path: str | os.PathLike[str] | None = None) -> tuple[Claim, ...]
 
 
 def _for_each_architecture(table: dict[str, Any]) -> list[dict[str, Any]]:
-    verdicts = table.get("verdict")
+    name = table.get("id", "a claim without id")
+    if name not in FUNCTIONS:
+        raise ValueError(f"{name}: no chapter has a function with this id")
+    function, verdicts = FUNCTIONS[name], table.get("verdict")
+    bound: dict[str, Any] = {"function": function}
+    if isinstance(function, Mark):
+        bound["tolerance"] = function.text
+    if twice := [key for key in bound if key in table]:
+        raise ValueError(f"{name}: unknown entries {twice}, which its chapter gives")
+    table = {**table, **bound}
     if not (verdicts and isinstance(verdicts, dict)):
         return [table]
     claims = []
@@ -69,28 +102,37 @@ def _for_each_architecture(table: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _claim(table: Mapping[str, Any]) -> Claim:
-    name = table.get("id", "a claim without id")
+    name = table["id"]
     fields = [field.name for field in dataclasses.fields(Claim)]
     unknown = [key for key in table if key not in fields]
     needed = fields[: fields.index("chapter")]  # the others may be left out
     missing = [key for key in needed if not table.get(key)]
     if unknown or missing:
         raise ValueError(f"{name}: unknown entries {unknown}, missing or empty entries {missing}")
-    claim = Claim(**table)
-    for what, got, known in (
-        ("paper", claim.paper, tuple(PAPERS)),
-        ("function", claim.function, tuple(EVALUATORS)),
-        ("verdict", claim.verdict, get_args(Verdict)[:-1]),
-        ("scale", claim.scale, SCALES),
+    for what, known in (
+        ("paper", tuple(PAPERS)),
+        ("verdict", [one.value for one in Verdict if one is not Verdict.NOT_HERE]),
+        ("scale", _SCALES),
     ):
-        if got not in known:
+        if (got := table.get(what, _SCALES[0])) not in known:
             raise ValueError(f"{name}: unknown {what} {got!r}; known are {', '.join(map(repr, known))}")
+    claim = Claim(**{**table, "verdict": Verdict(table["verdict"])})
     if claim.experiment:
         try:
             paper_parameters(claim.experiment, claim.selectors)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{name}: no experiment {claim.experiment} with {dict(claim.selectors)}") from error
     return claim
+
+
+def paper_parameters(experiment: str, selectors: Mapping[str, str], scale: str = "paper") -> dict[str, Any]:
+    """Parameters of an experiment, as they come back from JSON, with CIFAR-10 where no data set is named."""
+    known = experiments.EXPERIMENTS[experiment]
+    chosen = {"data": "cifar10", **selectors} if "data" in known.selectors else dict(selectors)
+    if any(chosen[name] not in values for name, values in known.selectors.items()):
+        raise KeyError(str(chosen))
+    parameters: dict[str, Any] = json.loads(json.dumps(known.parameters(scale, **chosen)))
+    return parameters
 
 
 def record_verdicts(checked: Sequence[Checked], path: str | os.PathLike[str] | None = None) -> tuple[str, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import nadtools
 from companion import experiments
-from companion.claims.catalogue import load_claims
-from companion.claims.evidence import EVALUATORS, NotHereError, Where, paper_parameters
-from companion.claims.model import NO_SOURCE, NOT_HERE, NOT_STORED, NOT_YET, Checked, Claim, Outcome
+from companion.claims.catalogue import load_claims, paper_parameters
+from companion.claims.model import Checked, Claim, Origin, Outcome
+from companion.evidence import NotHereError, Stored, Verdict, Where, at_paper_scale
 from nadtools.storage import device_of
 
 __all__ = ["check_claims", "evaluate"]
@@ -20,14 +21,7 @@ _DATA: Final = {
     "cifar10-subset": "5,000 images of CIFAR-10",
     "digits": "scikit-learn's digits",
 }
-_COMPUTED: Final = {
-    "data": "computed here",
-    "width": NO_SOURCE,
-    "seeds": NO_SOURCE,
-    "device": "cpu",
-    "date": "when shown",
-    "version": nadtools.__version__,
-}
+_COMPUTED: Final = Origin("computed here", "", "", "cpu", "when shown", nadtools.__version__)
 
 
 def evaluate(claim: Claim, *, results_dir: Where = None) -> Outcome:
@@ -44,20 +38,25 @@ def evaluate(claim: Claim, *, results_dir: Where = None) -> Outcome:
     ValueError
         If a stored file is damaged, or holds something else than its name says.
     """
+    stored = Stored(claim.selectors, results_dir)
     try:
-        found = EVALUATORS[claim.function](claim, results_dir)
-    except FileNotFoundError as error:
-        return Outcome(NOT_STORED, NOT_YET, command=str(error).partition("make it with: ")[2])
+        found = claim.function(stored, **claim.limits)
+    except experiments.NotStoredError as error:
+        return Outcome("not stored", Verdict.NOT_YET, command=error.command)
     except NotHereError as error:
-        return Outcome(str(error), NOT_HERE)
-    origins = [_provenance(record, seeds) for record, seeds in found.sources] or [_COMPUTED]
-    joined = {name: "; ".join(dict.fromkeys(origin[name] for origin in origins)) for name in _COMPUTED}
-    smaller = {_command(record): parts for record, _ in found.sources if (parts := _shortfall(record, claim.scale))}
+        return Outcome(str(error), Verdict.NOT_HERE)
+    origins = [_provenance(record, seeds) for record, seeds in stored.sources] or [_COMPUTED]
+    origin = Origin(
+        *("; ".join(dict.fromkeys(column)) for column in zip(*map(dataclasses.astuple, origins), strict=True))
+    )
+    smaller = [(record, parts) for record, _ in stored.sources if (parts := _shortfall(record, claim.scale))]
     if not smaller:
-        return Outcome(found.text, found.verdict, **joined)
-    reasons = dict.fromkeys(part for parts in smaller.values() for part in parts)
+        return Outcome(found.text, found.verdict, origin)
+    reasons = dict.fromkeys(part for _, parts in smaller for part in parts)
     agrees = "agrees" if all(found.holds) else "agrees in part" if any(found.holds) else "does not agree"
-    return Outcome(f"{found.text}; {agrees}, but {', '.join(reasons)}", NOT_YET, **joined, command=next(iter(smaller)))
+    record = smaller[0][0]
+    command = at_paper_scale(record["experiment"], record["selectors"])
+    return Outcome(f"{found.text}; {agrees}, but {', '.join(reasons)}", Verdict.NOT_YET, origin, command)
 
 
 def check_claims(claims: Iterable[Claim] | None = None, *, results_dir: Where = None) -> tuple[Checked, ...]:
@@ -91,7 +90,7 @@ def _width(parameters: Mapping[str, Any]) -> float:
     return float(parameters.get("build_options", {}).get("width", parameters.get("width", 1.0)))
 
 
-def _provenance(record: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, str]:
+def _provenance(record: Mapping[str, Any], seeds: Sequence[int]) -> Origin:
     parameters = record["parameters"]
     parts = [_DATA[record["selectors"]["data"]]] if "data" in record["selectors"] else []
     if "num_networks" in parameters:
@@ -99,19 +98,11 @@ def _provenance(record: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, st
     if "sigma" in parameters:
         samples = f", {parameters['num_train']:,} samples" if "num_train" in parameters else ""
         parts.append(f"D(v) with σ = {parameters['sigma']:g}{samples}")
-    return {
-        "data": " ⊕ ".join(parts),
-        "width": f"{_width(parameters):g}",
-        "seeds": ", ".join(map(str, seeds)),
-        "device": device_of(record),
-        "date": record["date"][:10],
-        "version": str(record["versions"]["nadtools"]),
-    }
-
-
-def _command(record: Mapping[str, Any]) -> str:
-    """What makes the same result at the paper's size."""
-    experiment = experiments.EXPERIMENTS[record["experiment"]]
-    chosen = {**record["selectors"], "data": "cifar10"}
-    options = [f"--{name.replace('_', '-')} {chosen[name]}" for name in experiment.selectors]
-    return " ".join(["python -m companion run", experiment.name, *options, "--scale paper"])
+    return Origin(
+        data=" ⊕ ".join(parts),
+        width=f"{_width(parameters):g}",
+        seeds=", ".join(map(str, seeds)),
+        device=device_of(record),
+        date=record["date"][:10],
+        version=str(record["versions"]["nadtools"]),
+    )

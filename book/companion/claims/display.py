@@ -6,22 +6,23 @@ import html
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 import pandas as pd
 
-from companion.claims.model import NO_SOURCE, NOT_HERE, NOT_STORED, NOT_YET, PAPERS, Checked, Claim, Outcome, Verdict
+from companion.claims.model import PAPERS, Checked, Claim, Origin
+from companion.evidence import Verdict
 
 __all__ = ["summary", "to_html", "to_text"]
 
 #: A sign for those who do not see colours, and a background on which white reads (a contrast of at least 4.5).
-_SIGNS: Final[dict[str, tuple[str, str]]] = {
-    "reproduced": ("✓", "#00704a"),
-    "partly": ("◐", "#8a5a00"),
-    "not reproduced": ("✗", "#b3261e"),
-    "corrected": ("✎", "#0b5cad"),
-    NOT_YET: ("…", "#5f6368"),
-    NOT_HERE: ("–", "#5f6368"),
+_SIGNS: Final = {
+    Verdict.REPRODUCED: ("✓", "#00704a"),
+    Verdict.PARTLY: ("◐", "#8a5a00"),
+    Verdict.NOT_REPRODUCED: ("✗", "#b3261e"),
+    Verdict.CORRECTED: ("✎", "#0b5cad"),
+    Verdict.NOT_YET: ("…", "#5f6368"),
+    Verdict.NOT_HERE: ("–", "#5f6368"),
 }
 _STYLE: Final = """
 .claims { width: 100%; font-size: 0.85em; border-collapse: collapse; table-layout: fixed }
@@ -46,8 +47,8 @@ _STYLE: Final = """
 def summary(checked: Iterable[Checked]) -> pd.DataFrame:
     """Count the verdicts: a row for each, a column for each paper."""
     pairs = [(one.outcome.verdict, PAPERS[one.claim.paper]) for one in checked]
-    index = pd.Index(get_args(Verdict), name="verdict")
-    counts = {title: [pairs.count((verdict, title)) for verdict in index] for title in PAPERS.values()}
+    index = pd.Index([verdict.value for verdict in Verdict], name="verdict")
+    counts = {title: [pairs.count((verdict, title)) for verdict in Verdict] for title in PAPERS.values()}
     table = pd.DataFrame(counts, index=index)
     return table[table.sum(axis=1) > 0]
 
@@ -63,8 +64,8 @@ def to_text(checked: Iterable[Checked]) -> str:
             f"{claim.metric}; expected: {claim.expected} ({claim.mark})",
             f"measured: {outcome.measured}",
         ]
-        if (origin := _origin(outcome)) != NO_SOURCE:
-            lines.append(origin)
+        if outcome.origin:
+            lines.append(_in_words(outcome.origin))
         if outcome.command:
             lines.append(f"made by: {outcome.command}")
         parts.append("\n    ".join(lines))
@@ -83,8 +84,8 @@ def to_html(checked: Iterable[Checked], *, pages: str | os.PathLike[str] = ".") 
         The folder of the chapters. What lies there is linked.
     """
     chosen = list(checked)
-    stored = [one for one in chosen if one.outcome.measured != NOT_STORED]
-    missing = [one for one in chosen if one.outcome.measured == NOT_STORED]
+    stored = [one for one in chosen if one.outcome.is_stored]
+    missing = [one for one in chosen if not one.outcome.is_stored]
     parts = [f"<style>{_STYLE}</style>", _table_of(stored, Path(pages))]
     if missing:
         count = f"{len(missing)} claims" if len(missing) > 1 else "one claim"
@@ -99,11 +100,11 @@ def _table_of(checked: Sequence[Checked], pages: Path) -> str:
     for one in checked:
         claim, outcome = one.claim, one.outcome
         sign, colour = _SIGNS[outcome.verdict]
-        recorded = f" Recorded: {claim.verdict}." if outcome.verdict == NOT_HERE else ""
+        recorded = f" Recorded: {claim.verdict}." if outcome.verdict is Verdict.NOT_HERE else ""
         cells = {
             "Expected": html.escape(f"{claim.metric}: {claim.expected} ({claim.mark})"),
             "Measured": html.escape(f"{outcome.measured}{recorded}"),
-            "From": html.escape(_origin(outcome)),
+            "From": html.escape(_in_words(outcome.origin)) if outcome.origin else "–",
         }
         if outcome.command:
             cells["Measured"] += f"<br><code>{html.escape(outcome.command)}</code>"
@@ -138,12 +139,7 @@ def _shown(one: Checked) -> str:
     return f"{one.outcome.verdict}{recorded}"
 
 
-def _origin(outcome: Outcome) -> str:
-    if outcome.data == NO_SOURCE:
-        return NO_SOURCE
-    parts = [outcome.data]
-    if outcome.width != NO_SOURCE:
-        parts.append(f"width {outcome.width}")
-    if outcome.seeds != NO_SOURCE:
-        parts.append(f"{'seeds' if ',' in outcome.seeds else 'seed'} {outcome.seeds}")
-    return ", ".join([*parts, outcome.device, outcome.date, f"nadtools {outcome.version}"])
+def _in_words(origin: Origin) -> str:
+    width = [f"width {origin.width}"] if origin.width else []
+    seeds = [f"{'seeds' if ',' in origin.seeds else 'seed'} {origin.seeds}"] if origin.seeds else []
+    return ", ".join([origin.data, *width, *seeds, origin.device, origin.date, f"nadtools {origin.version}"])

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-__all__ = ["NOT_HERE", "NOT_STORED", "NOT_YET", "NO_SOURCE", "PAPERS", "Checked", "Claim", "Outcome", "Verdict"]
+from companion.evidence import Function, Verdict
 
-Verdict = Literal[
-    "reproduced", "partly", "not reproduced", "corrected", "not yet at paper scale", "not checked here"
-]  # fmt: skip
+__all__ = ["PAPERS", "Checked", "Claim", "Origin", "Outcome"]
 
 PAPERS: Final = {
     "A": "Neural Anisotropy Directions",
     "B": "A neural anisotropic view of underspecification in deep learning",
 }
-NOT_YET: Final = "not yet at paper scale"
-NOT_HERE: Final = "not checked here"
-NOT_STORED: Final = "not stored"
-NO_SOURCE: Final = "–"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +31,12 @@ class Claim:
     statement : str
         One sentence, in our words.
     metric, expected, tolerance : str
-        What is measured, what the paper lets us expect, and from where on we say that it holds. The tolerance of
-        statements that :mod:`companion.experiments` evaluates is the one that stands in its table.
-    function : str
-        Of this package: it evaluates the claim.
-    verdict : str
+        What is measured, what the paper lets us expect, and from where on we say that it holds. A claim that is a
+        row of a chapter's table has its tolerance from there.
+    verdict : Verdict
         As recorded.
+    function : callable
+        Looks at the claim.
     chapter : str, optional
         Of the book, as the name of its file without the ending.
     experiment : str, optional
@@ -63,8 +57,8 @@ class Claim:
     metric: str
     expected: str
     tolerance: str
-    function: str
-    verdict: str
+    verdict: Verdict
+    function: Function
     chapter: str = ""
     experiment: str = ""
     selectors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -79,30 +73,42 @@ class Claim:
 
 
 @dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where a measured text comes from. Several results are separated by semicolons; what does not apply is empty."""
+
+    data: str
+    width: str
+    seeds: str
+    device: str
+    date: str
+    version: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Outcome:
     """What was found about a claim, and where that comes from.
 
     Attributes
     ----------
     measured : str
-    verdict : str
-        ``"not yet at paper scale"`` if no result is stored, it is of a smaller size than the paper's, or it is stale.
-        ``"not checked here"`` if it takes the authors' files, and they are not at hand.
-    data, width, seeds, device, date, version : str
-        Of the results that were read; several are separated by semicolons.
+    verdict : Verdict
+        ``NOT_YET`` if no result is stored, it is of a smaller size than the paper's, or it is stale. ``NOT_HERE`` if
+        it takes the authors' files, and they are not at hand.
+    origin : Origin, optional
+        None if nothing was read.
     command : str
         Makes the result at the paper's size, if that is what is missing.
     """
 
     measured: str
     verdict: Verdict
-    data: str = NO_SOURCE
-    width: str = NO_SOURCE
-    seeds: str = NO_SOURCE
-    device: str = NO_SOURCE
-    date: str = NO_SOURCE
-    version: str = NO_SOURCE
+    origin: Origin | None = None
     command: str = ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether there was anything to look at, or would be with the authors' files."""
+        return self.origin is not None or self.verdict is Verdict.NOT_HERE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,4 +121,4 @@ class Checked:
     @property
     def changed(self) -> bool:
         """Whether the verdict is another one than was recorded. What cannot be checked here has not changed."""
-        return self.outcome.verdict not in (self.claim.verdict, NOT_HERE)
+        return self.outcome.verdict not in (self.claim.verdict, Verdict.NOT_HERE)

@@ -173,3 +173,27 @@ def hidden_image() -> ipywidgets.Image:
     """A picture that shows once it has content."""
     # Hidden until there is something to show: browsers draw a broken image otherwise.
     return ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%", display="none"))
+
+
+class PictureExplorer:
+    """Controls, a picture that follows them at once, and a line of status."""
+
+    def __init__(self, *controls: ipywidgets.Widget) -> None:
+        self.picture, self.status = hidden_image(), ipywidgets.HTML()
+        self._changed()  # refuses bad arguments before anything is shown
+        self.ui = ipywidgets.HBox(
+            [ipywidgets.VBox([*controls, self.status]), self.picture], layout=ipywidgets.Layout(flex_flow="row wrap")
+        )
+        for control in controls:
+            control.observe(self._changed, "value")
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.ui._repr_mimebundle_(**options)
+
+    def _changed(self, _: Any = None) -> None:
+        raise NotImplementedError
+
+    def _show(self, figure: Any, message: str) -> None:
+        assert isinstance(figure, StaticFigure)
+        self.status.value = html.escape(message)
+        self.picture.value, self.picture.layout.display = figure.to_png(dpi=90), None

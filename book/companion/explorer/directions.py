@@ -30,16 +30,10 @@ class DirectionExplorer(Explorer):
 
     Attributes
     ----------
-    ui : ipywidgets.Widget
-        What the notebook shows.
     frequency_i, frequency_j, phase, epsilon, sigma, architecture, epochs
-        Controls; read and set their ``value``.
-    train_button, stop_button
-        Buttons; ``click()`` presses them.
+        Controls.
     direction_image, samples_image, curve_image : ipywidgets.Image
         PNG pictures; the curve moves with each epoch.
-    status : ipywidgets.HTML
-        One line on what is going on.
     history : list of dict
         One row per epoch of the current or last training.
     result : TrainResult or None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import ipywidgets
 from torch import Tensor
 
-from companion.explorer.base import LABELS, hidden_image
+from companion.explorer.base import LABELS, PictureExplorer
 from companion.parts import StaticFigure, static_figure
 from nadtools.images import Images
 from nadtools.nads import NADs
@@ -16,7 +15,7 @@ from nadtools.nads import NADs
 __all__ = ["ImageExplorer", "check_images_and_nads"]
 
 
-class ImageExplorer:
+class ImageExplorer(PictureExplorer):
     """Controls, one of which chooses a test image, and a row of pictures."""
 
     def __init__(self, images: Images, nads: NADs, controls: tuple[ipywidgets.Widget, ...]) -> None:
@@ -24,29 +23,14 @@ class ImageExplorer:
         self.number = ipywidgets.BoundedIntText(
             value=0, min=0, max=len(images.y_test) - 1, description="test image", **LABELS
         )
-        self.picture, self.status = hidden_image(), ipywidgets.HTML()
-        self.ui = ipywidgets.HBox(
-            [ipywidgets.VBox([self.number, *controls, self.status]), self.picture],
-            layout=ipywidgets.Layout(flex_flow="row wrap"),
-        )
-        for control in (self.number, *controls):
-            control.observe(self._changed, "value")
-        self._changed()
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        return self.ui._repr_mimebundle_(**options)
-
-    def _changed(self, _: Any = None) -> None:
-        raise NotImplementedError
+        super().__init__(self.number, *controls)
 
     def _chosen(self) -> tuple[Tensor, Tensor]:
         number = slice(self.number.value, self.number.value + 1)
         return self._images.x_test[number], self._images.y_test[number]
 
-    def _show(self, panels: dict[str, Tensor], message: str) -> None:
-        self.status.value = html.escape(message)
-        self.picture.value = _row(panels).to_png(dpi=90)
-        self.picture.layout.display = None
+    def _show_row(self, panels: dict[str, Tensor], message: str) -> None:
+        self._show(_row(panels), message)
 
 
 def check_images_and_nads(images: Any, nads: Any) -> None:

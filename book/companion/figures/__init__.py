@@ -1,9 +1,9 @@
 """What the figures of two or more chapters draw, with Plotly, or with matplotlib for a live explorer.
 
-Nothing is computed here beyond what is drawn. Each builder takes ``alt``, the text for readers who cannot see the
-figure; where it is not given, one is written from the data. A Plotly figure holds it in ``layout.meta["alt"]``, a
-matplotlib figure in its attribute ``alt``. Images have row 0 at the top, and so do frequencies: i, the vertical
-frequency, grows downwards.
+Nothing is computed here beyond what is drawn; what does not fit is refused with a TypeError or a ValueError that says
+what was expected. The ``title`` stands above the figure. The text for readers who cannot see the figure is written from
+the data: a Plotly figure holds it in ``layout.meta["alt"]``, a matplotlib figure in its attribute ``alt``. Images have
+row 0 at the top, and so do frequencies: i, the vertical frequency, grows downwards.
 """
 
 from __future__ import annotations

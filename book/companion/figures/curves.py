@@ -19,7 +19,7 @@ from companion.parts import (
     chooser,
     finish,
     static_figure,
-    wrap,
+    title_height,
 )
 
 __all__ = ["plot_curves"]
@@ -70,20 +70,8 @@ def plot_curves(
         How hover texts write y, as d3 formats.
     height
         Of the panel, in pixels.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
     alt
         Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure or StaticFigure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a curve is no pair of vectors of one length, choices differ in their names, or a name in ``markers`` or
-        ``dashed`` is no curve.
     """
     check_backend(backend)
     if choose not in (None, "slider", "dropdown"):
@@ -129,8 +117,7 @@ def plot_curves(
     figure.update_yaxes(title=y_title, type="log" if y_log else "linear", range=y_range)
     if y_format.endswith("%"):
         figure.update_yaxes(tickformat=".0%")
-    lines = wrap(title).count("<br>") + 1 if title else 0
-    top, bottom = 34 + 20 * lines, 60
+    top, bottom = 34 + title_height(title), 60
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"}
     if choose == "slider":
         bottom = 150

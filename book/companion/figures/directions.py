@@ -28,36 +28,18 @@ from nadtools import checks
 __all__ = ["plot_direction", "plot_directions"]
 
 
-def plot_direction(
-    v: ArrayLike, title: str | None = None, *, backend: Backend = "plotly", alt: str | None = None
-) -> Figure:
+def plot_direction(v: ArrayLike, title: str | None = None, *, backend: Backend = "plotly") -> Figure:
     """Draw a direction in pixels, and the share of its energy at each Fourier frequency.
 
     Parameters
     ----------
     v
         Shape (h, w).
-    title
-        Above the figure.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure or StaticFigure
-
-    Raises
-    ------
-    ValueError
-        If v is not an image, is zero or not finite, or the backend is unknown.
     """
     check_backend(backend)
     direction = as_direction(v)
-    if alt is None:
-        alt = f"{title or 'A direction'}: on the left its pixels, on the right its energy at each Fourier frequency."
-        alt += f" {_peak(direction)}"
+    alt = f"{title or 'A direction'}: on the left its pixels, on the right its energy at each Fourier frequency."
+    alt += f" {_peak(direction)}"
     if backend == "plotly":
         return direction_panels({title or "": direction}, [title or ""], None, alt)
     figure = static_figure(title, alt, (6.4, 3.2))
@@ -85,7 +67,6 @@ def plot_directions(
     *,
     layout: Literal["row", "slider", "dropdown"] = "slider",
     columns: int = 4,
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw several directions: one at a time, chosen by a slider or a dropdown, or all of them as small multiples.
 
@@ -93,25 +74,10 @@ def plot_directions(
     ----------
     directions
         Label to direction; directions have shape (h, w), all the same.
-    title
-        Above the figure.
     layout
         ``"slider"``, ``"dropdown"`` or ``"row"``.
     columns
         A row is broken after this many directions.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError
-        If ``directions`` is not a dict.
-    ValueError
-        If it is empty, the shapes differ, or a direction or the layout is not one.
     """
     checks.choice("layout", layout, ("row", "slider", "dropdown"))
     columns = checks.positive_int("columns", columns)
@@ -121,8 +87,7 @@ def plot_directions(
     shapes = {image.shape for image in images.values()}
     if len(shapes) > 1:
         raise ValueError(f"got directions of different shapes, {sorted(shapes)}; expected one shape")
-    if alt is None:
-        alt = f"{title or 'Directions'}: pixels and Fourier energy of {', '.join(images)}."
+    alt = f"{title or 'Directions'}: pixels and Fourier energy of {', '.join(images)}."
     if layout != "row":
         titles = [f"{title}: {label}" if title else label for label in images]
         return direction_panels(images, titles, layout, alt)

@@ -19,7 +19,7 @@ from companion.parts import (
     as_mapping,
     dropdown_layout,
     finish,
-    wrap,
+    title_height,
 )
 
 __all__ = ["as_pixels", "frame", "plot_images", "plot_over_indices", "png"]
@@ -28,9 +28,7 @@ _FEW_POINTS = 50  # each of which is marked
 _ROUND = (0, *(first * 10**power for power in range(5) for first in (1, 2, 5)))
 
 
-def plot_images(
-    choices: Mapping[str, Mapping[str, ArrayLike]], title: str | None = None, *, alt: str | None = None
-) -> go.Figure:
+def plot_images(choices: Mapping[str, Mapping[str, ArrayLike]], title: str | None = None) -> go.Figure:
     """Draw a few images in a row; a dropdown chooses the row where there are several.
 
     Parameters
@@ -39,18 +37,6 @@ def plot_images(
         From the label of a choice to the name of a panel to its image, shape (channels, h, w) or (h, w), with 1 or 3
         channels. Values in [0, 1] are drawn as they are. An image with others is stretched: its mean becomes grey, and
         three standard deviations the range. All choices have the same panels.
-    title
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an image has another shape, holds NaN, or the choices do not have the same panels.
     """
     rows = {label: as_mapping(row, f"panels of {label!r}") for label, row in as_mapping(choices, "choices").items()}
     panels = list(next(iter(rows.values())))
@@ -68,8 +54,7 @@ def plot_images(
     for column, source in enumerate(next(iter(drawn.values())), 1):
         figure.add_trace(go.Image(source=source, hoverinfo="skip"), 1, column)
         frame(figure, column, height, width)
-    lines = wrap(title).count("<br>") + 1 if title else 0
-    top = 40 + 20 * lines + 16 * max(name.count(" ") for name in panels)
+    top = 40 + title_height(title) + 16 * max(name.count(" ") for name in panels)
     if len(drawn) > 1:
         traces = list(range(len(panels)))
         buttons = [
@@ -79,9 +64,8 @@ def plot_images(
         above = 26 + 16 * max(name.count(" ") for name in panels)
         figure.update_layout(updatemenus=[{**dropdown_layout(buttons), "pad": {"b": above}}])
         top += 40
-    if alt is None:
-        alt = f"{title or 'Images'}: {', '.join(panels)}"
-        alt += f", for one of {', '.join(drawn)}." if len(drawn) > 1 else "."
+    alt = f"{title or 'Images'}: {', '.join(panels)}"
+    alt += f", for one of {', '.join(drawn)}." if len(drawn) > 1 else "."
     margin = {"l": 8, "r": 8, "t": top, "b": 12}
     return finish(figure, title, alt, height=top + 12 + 660 // len(panels), margin=margin)
 
@@ -104,15 +88,6 @@ def plot_over_indices(
         As for :func:`companion.figures.plot_curves`; x are indices from 0. Curves of a few points
         that are neither dashed nor points alone are lines with points.
     x_title
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`companion.figures.plot_curves`.
     """
     figure = plot_curves(curves, x_title, y_title, title, choose=choose, y_format=y_format, backend="plotly", **options)
     assert isinstance(figure, go.Figure)
@@ -172,13 +147,13 @@ def png(pixels: Array) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def frame(figure: go.Figure, column: int, height: int, width: int, across: int = 0, down: int = 0) -> None:
-    """Show one image of a sheet, without an axis around it."""
+def frame(figure: go.Figure, column: int, height: int, width: int) -> None:
+    """Show the first image of a sheet, without an axis around it."""
     subplot = figure.get_subplot(1, column)
     hidden = {"visible": False, "fixedrange": True, "constrain": "domain"}
-    subplot.xaxis.update(range=[across * width - 0.5, (across + 1) * width - 0.5], **hidden)
+    subplot.xaxis.update(range=[-0.5, width - 0.5], **hidden)
     subplot.yaxis.update(
-        range=[(down + 1) * height - 0.5, down * height - 0.5],
+        range=[height - 0.5, -0.5],
         scaleanchor=subplot.xaxis.plotly_name.replace("axis", ""),
         constraintoward="top",
         **hidden,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -31,7 +31,6 @@ from companion.parts import (
     draw_pixels,
     finish,
     pixel_trace,
-    short,
     square_cells,
     static_figure,
 )
@@ -44,10 +43,8 @@ def plot_accuracy_map(
     frequencies: Sequence[tuple[int, int]],
     accuracies: ArrayLike | Mapping[str, ArrayLike],
     title: str | None = None,
-    extra: Mapping[str, Sequence[Any]] | None = None,
     *,
     quantity: str = "test accuracy",
-    alt: str | None = None,
 ) -> go.Figure:
     """Draw accuracy over two-dimensional Fourier frequencies, from 50 % to 100 %.
 
@@ -58,23 +55,8 @@ def plot_accuracy_map(
     accuracies
         In [0, 1], one for each frequency; NaN leaves a cell blank. With a dict from labels (architectures) to such
         accuracies a dropdown chooses (matplotlib: one panel for each).
-    title
-        Above the figure.
-    extra
-        Name to values, one for each frequency, to show when the pointer is over a cell.
     quantity
         What kind of accuracy it is.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a frequency occurs twice or is not a pair of integers, or an accuracy is not in [0, 1].
     """
     cells = as_array(list(frequencies), "frequencies")
     if cells.ndim != 2 or cells.shape[1:] != (2,) or not (cells == cells.round()).all():
@@ -94,13 +76,6 @@ def plot_accuracy_map(
             raise ValueError(
                 f"got accuracy {worst:g}{' of ' + label if label else ''}; expected shares in [0, 1], not per cent"
             )
-    details = {name: list(column) for name, column in (extra or {}).items()}
-    for name, column in details.items():
-        if len(column) != len(pairs):
-            raise ValueError(
-                f"got {len(column)} values in extra[{name!r}]; expected {len(pairs)}, one for each frequency"
-            )
-
     rows, row_of = _axis_cells([i for i, _ in pairs])
     columns, column_of = _axis_cells([j for _, j in pairs])
     where = ([row_of[i] for i, _ in pairs], [column_of[j] for _, j in pairs])
@@ -108,15 +83,11 @@ def plot_accuracy_map(
     for label, given in values.items():
         grids[label] = np.full((len(rows), len(columns)), np.nan)
         grids[label][where] = given
-    hover = np.full((len(rows), len(columns)), "", dtype=object)
-    for k, cell in enumerate(zip(*where, strict=True)):
-        hover[cell] = "".join(f"<br>{name} {short(column[k])}" for name, column in details.items())
-    if alt is None:
-        parts = []
-        for label, given in values.items():
-            low, high = np.nanmin(given) if np.isfinite(given).any() else 0.0, np.nanmax([*given, 0.0])
-            parts.append(f"{label + ' ' if label else ''}between {low:.0%} and {high:.0%}")
-        alt = f"{title or quantity.capitalize()} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
+    parts = []
+    for label, given in values.items():
+        low, high = np.nanmin(given) if np.isfinite(given).any() else 0.0, np.nanmax([*given, 0.0])
+        parts.append(f"{label + ' ' if label else ''}between {low:.0%} and {high:.0%}")
+    alt = f"{title or quantity.capitalize()} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
 
     labels = list(grids)
     figure = go.Figure()
@@ -131,10 +102,7 @@ def plot_accuracy_map(
                 colorscale=SEQUENTIAL,
                 visible=number == 0,
                 hoverongaps=False,
-                text=hover if details else None,
-                hovertemplate="frequency (%{y}, %{x})<br>accuracy %{z:.1%}%{text}<extra></extra>"
-                if details
-                else "frequency (%{y}, %{x})<br>accuracy %{z:.1%}<extra></extra>",
+                hovertemplate="frequency (%{y}, %{x})<br>accuracy %{z:.1%}<extra></extra>",
                 colorbar=colour_bar(
                     (0, 1), 230, y=-0.14, dtick=0.1, tickformat=".0%", title={"text": quantity, "side": "top"}
                 ),
@@ -171,10 +139,8 @@ def plot_samples(
     x: ArrayLike,
     y: ArrayLike,
     num_samples: int = 6,
-    title: str | None = None,
     *,
     backend: Backend = "plotly",
-    alt: str | None = None,
 ) -> Figure:
     """Draw the first few samples in a row, each under its class 2y − 1, on one colour scale.
 
@@ -186,31 +152,15 @@ def plot_samples(
         Labels 0 and 1, shape (n,).
     num_samples
         How many to show, at most.
-    title
-        Above the figure.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure or StaticFigure
-
-    Raises
-    ------
-    ValueError
-        If the shapes of x and y do not fit, or labels are not 0 and 1.
     """
     check_backend(backend)
     num_samples = checks.positive_int("num_samples", num_samples)
     images, classes = as_images(x[:num_samples], y[:num_samples])
     limit = float(np.abs(images).max())
     names = ["y = +1" if label else "y = −1" for label in classes]
-    if alt is None:
-        alt = f"{title or 'Samples'}: {len(images)} images with labels {', '.join(name[4:] for name in names)}."
+    alt = f"Samples: {len(images)} images with labels {', '.join(name[4:] for name in names)}."
     if backend == "matplotlib":
-        figure = static_figure(title, alt, (max(1.2 * len(images), 2.4), 1.9 if title else 1.6))
+        figure = static_figure(None, alt, (max(1.2 * len(images), 2.4), 1.6))
         for axes, image, name in zip(figure.subplots(1, len(images), squeeze=False)[0], images, names, strict=True):
             draw_pixels(axes, image, limit)
             axes.set(xticks=[], yticks=[])
@@ -220,8 +170,7 @@ def plot_samples(
     for column, image in enumerate(images, start=1):
         figure.add_trace(pixel_trace(image, limit), 1, column)
         square_cells(figure, 1, column, image, frequency=False)
-    top = 56 if title else 28
-    return finish(figure, title, alt, height=130 + top, margin={"l": 4, "r": 4, "t": top, "b": 4})
+    return finish(figure, None, alt, height=158, margin={"l": 4, "r": 4, "t": 28, "b": 4})
 
 
 def plot_history(
@@ -229,7 +178,6 @@ def plot_history(
     title: str | None = None,
     *,
     backend: Backend = "plotly",
-    alt: str | None = None,
 ) -> Figure:
     """Draw accuracy and loss after each epoch; solid lines on the test set, dotted ones on the training set.
 
@@ -237,23 +185,6 @@ def plot_history(
     ----------
     results
         What ``train`` returns, or a dict from labels to such results.
-    title
-        Above the figure.
-    backend
-        ``"plotly"`` or ``"matplotlib"``.
-    alt
-        Text for readers who cannot see the figure.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure or StaticFigure
-
-    Raises
-    ------
-    TypeError
-        If a result has no history.
-    ValueError
-        If a history is empty or lacks a column.
     """
     check_backend(backend)
     table = as_mapping(results, "results") if isinstance(results, Mapping) else {"": results}
@@ -265,10 +196,9 @@ def plot_history(
         missing = [column for column in columns if column not in history]
         if missing or not len(history):
             raise ValueError(f"got a history {label} with {len(history)} epochs and without {missing or 'any row'}")
-    if alt is None:
-        ends = [f"{label + ' ' if label else ''}ends at {result.test_accuracy:.1%}" for label, result in table.items()]
-        alt = f"{title or 'Accuracy and loss'} against the epoch; test accuracy of {', '.join(ends)}."
-        alt = alt.replace("accuracy of ends", "accuracy ends")
+    ends = [f"{label + ' ' if label else ''}ends at {result.test_accuracy:.1%}" for label, result in table.items()]
+    alt = f"{title or 'Accuracy and loss'} against the epoch; test accuracy of {', '.join(ends)}."
+    alt = alt.replace("accuracy of ends", "accuracy ends")
     panels = (("accuracy", ".0%"), ("loss", ""))
     kinds = (("test", "solid", "-"), ("train", "dot", ":"))
     if backend == "matplotlib":
