@@ -1,4 +1,4 @@
-"""The command line: ``python -m companion run EXPERIMENT ...``, ``... list``, ``... claims`` and ``... check``."""
+"""The command line: ``python -m companion run EXPERIMENT ...``, ``list``, ``claims``, ``check`` and ``compact``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import torch
 
-from companion import experiments
+from companion import experiments, published
 
 __all__ = ["main"]
 
@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _claims(options["results_dir"], record=options["record"])
     if options["command"] == "check":
         return _check(options["results_dir"], options["num_rows"], options["seed"], options["seconds"])
+    if options["command"] == "compact":
+        return _compact()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return _run(options)
@@ -143,6 +145,16 @@ def _check(results_dir: str | None, num_rows: int, seed: int, seconds: float) ->
     return int(different > 0)
 
 
+def _compact() -> int:
+    try:
+        paths = published.make_compact_copy()
+    except (ValueError, OSError) as error:
+        print(f"python -m companion: {error}", file=sys.stderr)
+        return 1
+    print(*(f"{path}: {path.stat().st_size / 1e6:.2f} MB" for path in paths), sep="\n")
+    return 0
+
+
 def _literal(text: str) -> str:
     return text.replace("%", "%%")  # argparse formats its help with the % operator
 
@@ -169,6 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--random", type=int, default=5, metavar="N", dest="num_rows", help="how many (default: 5)")
     check.add_argument("--seed", type=int, default=0, help="of the draw")
     check.add_argument("--seconds", type=float, default=math.inf, help="only rows that took at most so long")
+    commands.add_parser("compact", help="make the compact copy of the authors' files that ships with the book")
     run = commands.add_parser("run", help="carry out an experiment, or go on with an interrupted one")
     names = run.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for experiment in experiments.EXPERIMENTS.values():

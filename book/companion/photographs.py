@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.atlas import load_atlas
-from companion.digits import load_images
+from companion.patches import load_images
 from companion.stored import Scale, Session, largest, load_table
 from companion.tables import Row
 from nadtools import architectures
@@ -55,11 +55,11 @@ DATA: Final[dict[str, dict[str, Any]]] = {
     "cifar10": {"source": "cifar10"},
     "cifar10-jpeg": {"source": "cifar10-jpeg"},
     "cifar10-subset": {"source": "cifar10", "subset": 1000},
-    "digits": {"source": "digits"},
+    "patches": {"source": "patches"},
 }
 DEEP = ("vgg11", "resnet18", "densenet121")
 ARCHITECTURES = ("logreg", "mlp", "lenet", *DEEP)
-SMALL_DATA = ("cifar10-subset", "digits")
+SMALL_DATA = ("cifar10-subset", "patches")
 _TEXTS = ("arm", "replace")  # columns
 
 

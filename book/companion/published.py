@@ -1,11 +1,13 @@
 """What the papers' authors published: NADs of five networks, and tables of test accuracies.
 
-The files stay where their authors put them. Each is looked for, in this order,
+It is looked for, in this order,
 
 1. in a folder of files that you have: the argument ``data_dir``, or else the environment variable ``NADTOOLS_DATA``.
    The files lie in its subfolder ``published``, for example ``published/LeNet_NADs.npy``;
 2. in the download cache: the system's usual cache folder, or the one that ``NADTOOLS_CACHE`` names;
-3. on the internet, from the authors' repository, at the revision :data:`REVISION`.
+3. in the compact copy that ships with the book, see :mod:`companion.compact`. It is enough for all that chapters show;
+4. on the internet, from the authors' repository, at the revision :data:`REVISION`: only where ``complete=True`` asks
+   for more than the copy holds.
 
 The authors' files are compared with their SHA-256 wherever they came from. Nothing is unpickled.
 
@@ -16,20 +18,32 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import torch
 
+from companion import compact
 from nadtools.nads import NADs
 
 if TYPE_CHECKING:
     import pooch
 
-__all__ = ["ARCHITECTURES", "REPOSITORY", "REVISION", "AccuracyTable", "available", "load_accuracies", "load_nads"]
+__all__ = [
+    "ARCHITECTURES",
+    "REPOSITORY",
+    "REVISION",
+    "AccuracyTable",
+    "available",
+    "load_accuracies",
+    "load_nads",
+    "make_compact_copy",
+]
 
 REPOSITORY: Final = "https://github.com/LTS4/neural-anisotropy-directions"
 REVISION: Final = "45df872"
@@ -70,7 +84,7 @@ _NUM_SECANTS: Final = {"lenet": 10_000, "vgg11": 10_000, "resnet18": 5_000, "den
 _IMAGE_SHAPE: Final = (32, 32)
 
 
-def load_nads(architecture: str, data_dir: str | os.PathLike[str] | None = None) -> NADs:
+def load_nads(architecture: str, data_dir: str | os.PathLike[str] | None = None, *, complete: bool = False) -> NADs:
     """Load the NADs that the authors published for one architecture.
 
     Their 1,023 vectors are completed to an orthonormal basis of the 32x32 images by a direction of eigenvalue 0. The
@@ -83,19 +97,22 @@ def load_nads(architecture: str, data_dir: str | os.PathLike[str] | None = None)
     architecture : {"lenet", "vgg11", "resnet18", "densenet121", "logreg"}
     data_dir : path, optional
         A folder of files that you have, see :mod:`companion.published`.
+    complete : bool
+        Never take the compact copy: download what is not here.
 
     Returns
     -------
     NADs
         Vectors of shape (1024, 32, 32). ``metadata["num_networks"]`` is N, None where it is not known, and
-        ``metadata["eigenvalue_scale"]`` is "covariance" or "shares of the sum".
+        ``metadata["eigenvalue_scale"]`` is "covariance" or "shares of the sum". From the compact copy come the first
+        hundred NADs and a few more, and ``metadata["copy"]`` says so: ``vectors[k]`` for another k is an IndexError.
 
     Raises
     ------
     ValueError
         If the architecture is unknown, or a file is not the one that the authors published.
     FileNotFoundError
-        If the files are neither in the folder nor in the cache and cannot be downloaded.
+        If the complete files are asked for, are neither in the folder nor in the cache and cannot be downloaded.
 
     Notes
     -----
@@ -109,19 +126,32 @@ def load_nads(architecture: str, data_dir: str | os.PathLike[str] | None = None)
     """
     if architecture not in ARCHITECTURES:
         raise ValueError(f"got architecture {architecture!r}; the authors published NADs of {', '.join(ARCHITECTURES)}")
-    stem = f"NADs/{ARCHITECTURES[architecture]}"
-    vectors, singular_values = (_read_array(f"{stem}_{part}.npy", data_dir) for part in ("NADs", "eigenvals"))
+    names = _files(architecture)
+    if complete or not compact.has(architecture) or all(_is_here(name, data_dir) for name in names):
+        vectors, singular_values = (_read_array(name, data_dir) for name in names)
+        images = torch.from_numpy(vectors).reshape(-1, *_IMAGE_SHAPE)
+        return NADs.from_vectors(images, _eigenvalues(architecture, singular_values), **_metadata(architecture))
+    known, singular_values = compact.read_nads(architecture, ARCHITECTURES[architecture])
+    eigenvalues = _eigenvalues(architecture, singular_values)
+    unknown = torch.full((len(known),), math.nan, dtype=torch.float64)
+    none = eigenvalues.new_zeros(len(known) - len(eigenvalues))
+    return NADs(known, torch.cat([eigenvalues, none]), unknown, unknown, _metadata(architecture) | {"copy": "compact"})
+
+
+def _eigenvalues(architecture: str, singular_values: np.ndarray) -> torch.Tensor:
     squares = torch.from_numpy(singular_values.astype(np.float64) ** 2)
+    return squares / (_NUM_SECANTS[architecture] or squares.sum())
+
+
+def _metadata(architecture: str) -> dict[str, Any]:
     count = _NUM_SECANTS[architecture]
-    return NADs.from_vectors(
-        torch.from_numpy(vectors).reshape(-1, *_IMAGE_SHAPE),
-        squares / (count or squares.sum()),
-        architecture=architecture,
-        estimator="secant",
-        num_networks=count,
-        eigenvalue_scale="covariance" if count else "shares of the sum",
-        source=f"{REPOSITORY} at {REVISION}",
-    )
+    return {
+        "architecture": architecture,
+        "estimator": "secant",
+        "num_networks": count,
+        "eigenvalue_scale": "covariance" if count else "shares of the sum",
+        "source": f"{REPOSITORY} at {REVISION}",
+    }
 
 
 def load_accuracies(kind: AccuracyTable, data_dir: str | os.PathLike[str] | None = None) -> pd.DataFrame:
@@ -147,8 +177,6 @@ def load_accuracies(kind: AccuracyTable, data_dir: str | os.PathLike[str] | None
     ------
     ValueError
         If the kind is unknown, or the file is not the one that the authors published.
-    FileNotFoundError
-        If the table is neither in the folder nor in the cache and cannot be downloaded.
 
     Notes
     -----
@@ -162,7 +190,10 @@ def load_accuracies(kind: AccuracyTable, data_dir: str | os.PathLike[str] | None
     """
     if kind not in get_args(AccuracyTable):
         raise ValueError(f"got kind {kind!r}; the authors published {', '.join(map(repr, get_args(AccuracyTable)))}")
-    table = pd.read_csv(io.BytesIO(_read(_TABLES[kind], data_dir)))
+    if compact.has(kind) and not _is_here(_TABLES[kind], data_dir):
+        table = pd.DataFrame(compact.read_table(kind))
+    else:
+        table = pd.read_csv(io.BytesIO(_read(_TABLES[kind], data_dir)))
     parts = []
     for architecture, suffix in _SUFFIXES.items():
         if kind == "nads" and architecture == "logreg":
@@ -193,16 +224,53 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, ...]
     FileNotFoundError
         If the folder does not exist.
     """
+    nads = [name for name in ARCHITECTURES if _can_load(name, _files(name), data_dir)]
+    return (*nads, *(kind for kind, name in _TABLES.items() if _can_load(kind, [name], data_dir)))
 
-    def here(name: str) -> bool:
-        return _in_folder(name, data_dir) is not None or _in_cache(name)
 
-    nads = [
-        architecture
-        for architecture, stem in ARCHITECTURES.items()
-        if all(here(f"NADs/{stem}_{part}.npy") for part in ("NADs", "eigenvals"))
-    ]
-    return (*nads, *(kind for kind in _TABLES if here(_TABLES[kind])))
+def make_compact_copy(data_dir: str | os.PathLike[str] | None = None, folder: Path = compact.FOLDER) -> list[Path]:
+    """Make the compact copy of the authors' files, and give the paths of its files: ``python -m companion compact``.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        A folder of files that you have, see :mod:`companion.published`.
+    folder : path
+        Where the copy goes.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        As :func:`load_nads`.
+    """
+    paths = []
+    for architecture in ARCHITECTURES:
+        names = _files(architecture)
+        nads = load_nads(architecture, data_dir, complete=True)
+        origin = _origin(names)
+        paths.append(compact.write_nads(architecture, nads, _read_array(names[1], data_dir), origin, folder))
+    for kind, name in _TABLES.items():
+        table = pd.read_csv(io.BytesIO(_read(name, data_dir)))
+        columns = {str(column): table[column].to_numpy() for column in table}
+        paths.append(compact.write_table(kind, columns, _origin([name]), folder))
+    return paths
+
+
+def _origin(names: Sequence[str]) -> dict[str, Any]:
+    return {"source": f"{REPOSITORY} at {REVISION}", "licence": "Apache-2.0", "sha256": {n: _SHA256[n] for n in names}}
+
+
+def _files(architecture: str) -> list[str]:
+    return [f"NADs/{ARCHITECTURES[architecture]}_{part}.npy" for part in ("NADs", "eigenvals")]
+
+
+def _is_here(name: str, data_dir: str | os.PathLike[str] | None) -> bool:
+    return _in_folder(name, data_dir) is not None or _in_cache(name)
+
+
+def _can_load(what: str, names: Sequence[str], data_dir: str | os.PathLike[str] | None) -> bool:
+    complete = [_is_here(name, data_dir) for name in names]  # a wrong folder is an error, copy or no copy
+    return all(complete) or compact.has(what)
 
 
 def _in_folder(name: str, data_dir: str | os.PathLike[str] | None) -> Path | None:

@@ -43,8 +43,10 @@ def _nads_parameters(scale: Scale, architecture: str, nads: str) -> dict[str, An
 
 
 def _nads(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
-    load = load_atlas if parameters["nads"] == "ours" else published.load_nads
-    nads = load(parameters["nads_of"])
+    if parameters["nads"] == "ours":
+        nads = load_atlas(parameters["nads_of"])
+    else:
+        nads = published.load_nads(parameters["nads_of"], complete=True)
     directions = {index: nads.vectors[index].float() for index in parameters["indices"]}
     table = run_trainings(directions, parameters, session)
     index = table["direction"].to_numpy(dtype=int)

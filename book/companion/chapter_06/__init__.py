@@ -5,7 +5,7 @@ from __future__ import annotations
 from companion.chapter_06.claims import poisoning_claims
 from companion.chapter_06.explorer import PoisoningExplorer, poisoning_explorer
 from companion.chapter_06.figures import plot_index_map, plot_poisoning
-from companion.digits import load_images
+from companion.patches import load_images
 
 __all__ = [
     "PoisoningExplorer",

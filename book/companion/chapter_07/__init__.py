@@ -5,7 +5,7 @@ from __future__ import annotations
 from companion.chapter_07.claims import flipping_claims
 from companion.chapter_07.explorer import FlippingExplorer, flipping_explorer
 from companion.chapter_07.figures import plot_arms
-from companion.digits import load_images
+from companion.patches import load_images
 
 __all__ = [
     "FlippingExplorer",

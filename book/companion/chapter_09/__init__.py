@@ -6,13 +6,13 @@ from companion.chapter_09.claims import concatenation_claims
 from companion.chapter_09.experiments import load_transition
 from companion.chapter_09.explorer import ConcatenationExplorer, concatenation_explorer
 from companion.chapter_09.figures import plot_transition
-from companion.digits import load_digits
+from companion.patches import load_patches
 
 __all__ = [
     "ConcatenationExplorer",
     "concatenation_claims",
     "concatenation_explorer",
-    "load_digits",
+    "load_patches",
     "load_transition",
     "plot_transition",
 ]

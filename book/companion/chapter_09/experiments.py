@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from companion.digits import load_images
+from companion.patches import load_images
 from companion.photographs import DATA, SMALL_DATA
 from companion.stored import Experiment, Scale, Session
 from companion.tables import Row, timed

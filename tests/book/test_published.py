@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion import published
+from companion import chapter_04, compact, experiments, published
 
+import nadtools as nt
+from nadtools import storage
 from nadtools.nads import NADs
 
 FOLDER = os.environ.get("NADTOOLS_DATA")
@@ -49,12 +51,20 @@ def published_folder() -> str:
 
 
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch, tmp_path):
-    """Make pooch fail, from an empty cache, and hide the reader's folder."""
+def no_network(monkeypatch, tmp_path, request):
+    """Make pooch fail, from an empty cache, and hide the reader's folder and, but from its own tests, the copy."""
     monkeypatch.delenv("NADTOOLS_DATA", raising=False)
+    if "compact_copy" not in request.fixturenames:
+        monkeypatch.setattr(compact, "FOLDER", tmp_path / "no copy")
     cache = NoNetwork(tmp_path / "cache")
     monkeypatch.setattr(published, "_cache", lambda: cache)
     return cache
+
+
+@pytest.fixture
+def compact_copy() -> Path:
+    """The copy that ships with the book, and nothing else."""
+    return compact.FOLDER
 
 
 @pytest.fixture
@@ -213,6 +223,7 @@ def test_a_download_is_checked_quiet_and_made_once(monkeypatch, tmp_path, capfd)
     monkeypatch.undo()
     monkeypatch.delenv("NADTOOLS_DATA", raising=False)
     monkeypatch.setenv("NADTOOLS_CACHE", str(tmp_path))
+    monkeypatch.setattr(compact, "FOLDER", tmp_path / "no copy")
     monkeypatch.setitem(published._SHA256, "docs/data/nads.csv", hashlib.sha256(NADS.encode()).hexdigest())
     sent = [b"an error page", NADS.encode()]
     urls = []
@@ -323,3 +334,112 @@ def test_the_published_tables_are_as_documented(published_folder):
     np.testing.assert_allclose(ratios.drop(columns="lenet"), 1, rtol=1e-4)  # printed with eight digits
     for table in (fourier, nads):
         assert table.accuracy.between(0, 1).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The compact copy
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_copy_is_small_and_says_whose_it_is(compact_copy):
+    files = sorted(path.name for path in compact_copy.iterdir())
+    assert files == sorted([*(f"{name}.npz" for name in (*published.ARCHITECTURES, *KINDS)), "LICENSE", "NOTICE"])
+    assert sum(path.stat().st_size for path in compact_copy.iterdir()) < 3_000_000
+    assert "Apache License" in (compact_copy / "LICENSE").read_text(encoding="utf-8")
+    notice = (compact_copy / "NOTICE").read_text(encoding="utf-8")
+    assert published.REPOSITORY in notice and published.REVISION in notice
+    recorded = {}
+    for path in compact_copy.glob("*.npz"):
+        _, metadata = storage.read_arrays(path)
+        assert metadata["licence"] == "Apache-2.0" and metadata["source"].startswith(published.REPOSITORY)
+        recorded |= metadata["sha256"]
+    assert recorded == published._SHA256
+
+
+KINDS = ("fourier", "nads")
+
+
+@pytest.mark.parametrize("architecture", published.ARCHITECTURES)
+def test_the_copy_gives_the_first_hundred_nads_without_a_network(compact_copy, no_network, architecture):
+    nads = published.load_nads(architecture)
+    assert no_network.asked_for == [] and nads.metadata["copy"] == "compact"
+    rows = nads.vectors.flatten(1).double()
+    torch.testing.assert_close(rows @ rows.T, torch.eye(1024, dtype=torch.float64), atol=1e-6, rtol=0)
+    assert nads.vectors[:100].shape == (100, 32, 32) and nads.vectors[[3, 99]].shape == (2, 32, 32)
+    assert nads.eigenvalues.shape == (1024,) and bool((nads.eigenvalues[:1023] > 0).all())
+    assert isinstance(nads.alignment(nt.fourier_atom((32, 32), (1, 2))), float)
+    assert nt.subspace_overlap(nads.vectors, nads.vectors, 100) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("index", [101, -2, slice(0, 102), [0, 101], torch.tensor([101]), (101, 0, 0)], ids=str)
+def test_the_copy_refuses_what_it_does_not_have_and_says_how_to_get_it(compact_copy, index):
+    nads = published.load_nads("vgg11")
+    with pytest.raises(IndexError, match=r"NAD 10\d+ of VGG11") as caught:
+        nads.vectors[index]
+    for way in ("complete=True", "VGG11_NADs.npy", "NADTOOLS_DATA", "NADs 0 to 99"):
+        assert way in str(caught.value)
+    with pytest.raises(IndexError, match="NAD 100 of VGG11"):
+        nt.subspace_overlap(nads.vectors, nads.vectors, 101)
+
+
+def test_the_copy_has_the_nads_that_networks_were_trained_on_and_that_chapters_show(compact_copy):
+    nads = published.load_nads("lenet")
+    trained = experiments.load_table("A6", architecture="lenet", nads="published")["index"].unique()
+    assert nads.vectors[trained.tolist()].shape == (len(trained), 32, 32)
+    assert len(chapter_04.plot_nads(nads, reference=nads).data)  # its slider stops at later NADs
+
+
+def test_complete_files_win_over_the_copy_and_can_be_asked_for(compact_copy, folder, no_network):
+    assert "copy" not in published.load_nads("lenet", folder).metadata
+    assert len(published.load_accuracies("nads", folder)) == 8
+    assert published.load_nads("vgg11", folder).metadata["copy"] == "compact"  # the folder does not have it
+    with pytest.raises(FileNotFoundError, match="could not be downloaded"):
+        published.load_nads("vgg11", complete=True)
+    assert published.available() == (*published.ARCHITECTURES, *KINDS)
+
+
+def test_a_damaged_copy_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(compact, "FOLDER", tmp_path)
+    (tmp_path / "lenet.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match="is damaged"):
+        published.load_nads("lenet")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_tables_of_the_copy_are_complete(compact_copy, published_folder, kind):
+    copy, original = published.load_accuracies(kind), published.load_accuracies(kind, published_folder)
+    pd.testing.assert_frame_equal(copy, original, check_exact=True)
+
+
+@pytest.mark.parametrize("architecture", published.ARCHITECTURES)
+def test_the_copy_is_as_good_as_half_precision(compact_copy, published_folder, architecture):
+    if architecture not in published.available(published_folder):
+        pytest.skip(f"the folder has no NADs of {architecture}")
+    copy = published.load_nads(architecture)
+    original = published.load_nads(architecture, published_folder, complete=True)
+    assert torch.equal(copy.eigenvalues, original.eigenvalues)
+    known = sorted(copy.vectors.known)
+    apart = (copy.vectors[known] - original.vectors[known]).flatten(1).norm(dim=1)
+    assert float(apart.max()) < 2**-11  # half an ulp of float16, in every entry
+    # α of waves, of random directions and of later NADs, in the mean eigenvalue: C is rounded beyond the known NADs.
+    waves = [nt.fourier_atom((32, 32), (i, j), 0.5) for i in range(-15, 16, 3) for j in range(0, 16, 3)]
+    others = [nt.random_direction((32, 32), seed=seed) for seed in range(20)]
+    directions = torch.stack([*waves, *others, *original.vectors[150::50]])
+    alpha, expected = (nads.alignments(directions) / original.eigenvalues.mean() for nads in (copy, original))
+    torch.testing.assert_close(alpha, expected, atol=0.03, rtol=0.01)
+    # What chapter 4 computes of them.
+    some = nt.random_basis((32, 32), seed=0)[:50]
+    energies = [nt.captured_energy(some, nads, 50) for nads in (copy, original)]
+    assert energies[0] == pytest.approx(energies[1], abs=1e-3)
+
+
+def test_the_copy_can_be_made_again(compact_copy, published_folder, tmp_path):
+    if len(published.available(published_folder)) < len(published.ARCHITECTURES) + len(KINDS):
+        pytest.skip("the folder does not have all files")
+    for path in published.make_compact_copy(published_folder, tmp_path):
+        made, origin = storage.read_arrays(path)
+        stored, its_origin = storage.read_arrays(compact_copy / path.name)
+        assert origin["sha256"] == its_origin["sha256"] and made.keys() == stored.keys()
+        for name, array in made.items():
+            apart = np.abs(array.astype(float) - stored[name])
+            assert apart.max() <= (1 if name == "rest" else 1e-3 if name == "vectors" else 0), name

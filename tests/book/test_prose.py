@@ -34,7 +34,7 @@ from scipy.optimize import isotonic_regression
 
 import nadtools as nt
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 
 
 class Stated(NamedTuple):

@@ -20,7 +20,7 @@ from companion.evidence import Mark, Stored
 
 from nadtools import storage
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 CLAIMS = claims.load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}
 STORED = [claim for claim in CLAIMS if claim.experiment]

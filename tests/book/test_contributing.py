@@ -14,7 +14,7 @@ import pytest
 from companion import experiments, stored
 from companion.__main__ import main
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "contributing.md").read_text(encoding="utf-8")
 
 

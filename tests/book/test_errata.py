@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 import nadtools as nt
 from nadtools.theory import deep_linear, pooling
 
-TEXT = (Path(__file__).parents[1] / "book" / "errata.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "book" / "errata.md").read_text(encoding="utf-8")
 
 
 def quoted(section):
@@ -29,7 +29,7 @@ def test_every_test_that_is_named_exists():
     named = set(re.findall(r"`(test_\w+)`", TEXT))
     defined = {
         name
-        for path in Path(__file__).parent.glob("test_*.py")
+        for path in Path(__file__).parents[1].rglob("test_*.py")
         for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert len(named) > 10

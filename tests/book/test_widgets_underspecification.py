@@ -6,8 +6,8 @@ import pytest
 import torch
 from companion.chapter_08 import pair_explorer
 from companion.chapter_09 import concatenation_explorer
-from companion.digits import load_digits
 from companion.explorer import StaticNotice
+from companion.patches import load_patches
 
 import nadtools as nt
 
@@ -23,8 +23,8 @@ def nads():
 
 
 @pytest.fixture(scope="module")
-def digits():
-    return load_digits(size=8, per_class=30, test_per_class=10)
+def patches():
+    return load_patches(size=8, per_class=30, test_per_class=10)
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def pair(nads):
 
 
 @pytest.fixture
-def concatenation(digits, nads):
-    made = concatenation_explorer(digits, nads, device="cpu")
+def concatenation(patches, nads):
+    made = concatenation_explorer(patches, nads, device="cpu")
     made.architecture.value, made.epochs.value = "logreg", 3
     yield made
     made.stop()
@@ -83,12 +83,12 @@ def test_the_stop_button_ends_a_training(pair):
     assert "Stopped after" in pair.status.value and len(pair.history) < 60
 
 
-def test_images_beside_a_direction(concatenation, digits, nads):
+def test_images_beside_a_direction(concatenation, patches, nads):
     concatenation.index.value, concatenation.sigma.value = 7, 0.5
     problem, test_problem = concatenation.problems()
     torch.testing.assert_close(problem.parts[1].v, nads.vectors[7])
     assert problem.parts[1].sigma == 0.5
-    assert torch.equal(test_problem.parts[0].y, (digits.y_test >= 5).long())
+    assert torch.equal(test_problem.parts[0].y, (patches.y_test >= 5).long())
     concatenation.train_button.click()
     assert concatenation.wait(120)
     assert list(concatenation.history[-1]) == ["both", "images alone", "D(v) alone"]
@@ -101,18 +101,18 @@ def test_images_beside_a_direction(concatenation, digits, nads):
         assert concatenation.history[-1][name] == pytest.approx(expected)
 
 
-def test_bad_input_and_static_pages(digits, nads, monkeypatch):
+def test_bad_input_and_static_pages(patches, nads, monkeypatch):
     with pytest.raises(TypeError, match="expected NADs"):
         pair_explorer(nads.vectors)
     with pytest.raises(ValueError, match="at least 2"):
         pair_explorer(nads, num_samples=1)
     with pytest.raises(TypeError, match="expected Images"):
-        concatenation_explorer(digits.x_train, nads)
+        concatenation_explorer(patches.x_train, nads)
     with pytest.raises(ValueError, match="one size"):
-        concatenation_explorer(load_digits(size=16), nads)
+        concatenation_explorer(load_patches(size=16), nads)
     colour = nt.NADs.from_vectors(nt.random_basis((3, 4, 4)), torch.linspace(1, 0, 48))
     with pytest.raises(ValueError, match="one channel"):
         pair_explorer(colour)
     monkeypatch.setenv("NADTOOLS_STATIC", "1")
     assert isinstance(pair_explorer(nads), StaticNotice)
-    assert isinstance(concatenation_explorer(digits, nads), StaticNotice)
+    assert isinstance(concatenation_explorer(patches, nads), StaticNotice)

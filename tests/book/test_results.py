@@ -11,7 +11,7 @@ from companion import experiments, published
 import nadtools as nt
 from nadtools import storage
 
-FOLDER = Path(__file__).parents[1] / "book" / "results"
+FOLDER = Path(__file__).parents[2] / "book" / "results"
 FILES = sorted(FOLDER.glob("*.npz"))
 ATLAS = [path for path in FILES if path.name.startswith("atlas-")]
 

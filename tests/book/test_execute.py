@@ -19,7 +19,7 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-EXECUTE = Path(__file__).resolve().parents[1] / "book" / "execute.py"
+EXECUTE = Path(__file__).resolve().parents[2] / "book" / "execute.py"
 MEGABYTES = 600  # more than the limit below; a kernel by itself holds about a sixth of that
 HUNGRY = f"""
 import subprocess, sys, time

@@ -12,40 +12,40 @@ from companion.chapter_06 import experiments as chapter_06
 from companion.chapter_06.claims import poisoning_claims
 from companion.chapter_07.claims import flipping_claims
 from companion.chapter_07.experiments import ARMS, paired_interval
-from companion.digits import load_digits
+from companion.patches import load_patches
 
 import nadtools as nt
 from nadtools import storage, sweeps
 
 SMOKE = {"scale": "smoke", "device": "cpu", "progress": False}
-DIGITS = {"architecture": "logreg", "data": "digits"}
+PATCHES = {"architecture": "logreg", "data": "patches"}
 
 
 @pytest.fixture(scope="module")
-def digits():
-    return load_digits(per_class=8, test_per_class=8)
+def patches():
+    return load_patches(per_class=8, test_per_class=8)
 
 
 def run(name, folder, **changes):
-    path = experiments.run(name, results_dir=folder, **SMOKE, **(DIGITS | changes))
+    path = experiments.run(name, results_dir=folder, **SMOKE, **(PATCHES | changes))
     assert experiments.stale(path) == []
-    return experiments.load_table(name, scale="smoke", results_dir=folder, **(DIGITS | changes))
+    return experiments.load_table(name, scale="smoke", results_dir=folder, **(PATCHES | changes))
 
 
-def test_training_images_carry_the_label_and_test_images_do_not(folder, digits, lenet, trained_on):
+def test_training_images_carry_the_label_and_test_images_do_not(folder, patches, lenet, trained_on):
     table = run("A7", folder)
     assert table["replace"].tolist() == ["none", "own", "own", "all", "all"]
     assert table["index"].isna().tolist() == [True, False, False, False, False]
     carriers = [(None, None), (0, "own"), (1019, "own"), (0, "all"), (1019, "all")]
     for (_, (x, y), (x_test, y_test), _), (index, replace) in zip(trained_on, carriers, strict=True):
-        clean = digits.x_train
+        clean = patches.x_train
         if index is not None:
-            clean = nt.poison(clean, digits.y_train, lenet, index, 0.05, replace=replace)
-            pixels = x * digits.std.view(-1, 1, 1) + digits.mean.view(-1, 1, 1)
+            clean = nt.poison(clean, patches.y_train, lenet, index, 0.05, replace=replace)
+            pixels = x * patches.std.view(-1, 1, 1) + patches.mean.view(-1, 1, 1)
             # Normalising and back costs a few roundings, which the decoder's tolerance does not allow for.
             torch.testing.assert_close(pixels, clean, rtol=0, atol=1e-6)
-        assert torch.equal(x, digits.normalise(clean)) and torch.equal(y, digits.y_train)
-        assert torch.equal(x_test, digits.normalise(digits.x_test)) and torch.equal(y_test, digits.y_test)
+        assert torch.equal(x, patches.normalise(clean)) and torch.equal(y, patches.y_train)
+        assert torch.equal(x_test, patches.normalise(patches.x_test)) and torch.equal(y_test, patches.y_test)
 
 
 def test_all_trainings_of_a_seed_share_network_and_order(folder, trained_on):
@@ -57,18 +57,17 @@ def test_all_trainings_of_a_seed_share_network_and_order(folder, trained_on):
     assert (config.schedule, config.clip_norm, config.batch_size, config.epochs) == ("linear", 0.5, 128, 1)
 
 
-def test_a_network_that_reads_the_carrier_follows_it(digits, lenet, monkeypatch):
+def test_a_network_that_reads_the_carrier_follows_it(patches, lenet, monkeypatch):
     """The test with carrier and content at odds, on a network that decodes, and on one that does not look at it."""
     plan = module.Plan("logreg", {}, {}, nt.TrainConfig(), lenet.vectors, torch.device("cpu"), 0)
-    monkeypatch.setattr(chapter_06, "images_of", lambda plan: digits)
-    lookup = {image.numpy().tobytes(): int(label) for image, label in zip(digits.x_test, digits.y_test, strict=True)}
+    monkeypatch.setattr(chapter_06, "images_of", lambda plan: patches)
+    lookup = {image.numpy().tobytes(): int(label) for image, label in zip(patches.x_test, patches.y_test, strict=True)}
 
     class Decoder(torch.nn.Module):
         def forward(self, x):
-            pixels = x * digits.std.view(-1, 1, 1) + digits.mean.view(-1, 1, 1)
-            coefficients = (pixels.double().flatten(1) @ lenet.vectors[:5].double().flatten(1).T).repeat_interleave(
-                2, 1
-            )
+            pixels = x * patches.std.view(-1, 1, 1) + patches.mean.view(-1, 1, 1)
+            along = pixels.double().flatten(2) @ lenet.vectors[:2].double().flatten(1).T
+            coefficients = torch.stack([along[:, label % 3, label // 6] for label in range(10)], 1)
             values = 0.05 * torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(5)
             return -(coefficients - values).abs()
 
@@ -91,22 +90,22 @@ def test_a_training_that_diverges_leaves_blanks(folder, monkeypatch):
     assert (table["num_test"] == 80).all()
 
 
-def test_the_span_of_the_first_nads_is_all_that_is_left(folder, digits, lenet, trained_on):
+def test_the_span_of_the_first_nads_is_all_that_is_left(folder, patches, lenet, trained_on):
     table = run("A7span", folder)
     assert table["count"].tolist() == [1019]
     ((_, (x, _), (x_test, _), _),) = trained_on
     rows = lenet.vectors.flatten(1)
-    coefficients = (x.flatten(2) @ rows.T, digits.normalise(digits.x_train).flatten(2) @ rows.T)
+    coefficients = (x.flatten(2) @ rows.T, patches.normalise(patches.x_train).flatten(2) @ rows.T)
     # float32 over 1,024 pixels of size 1
     torch.testing.assert_close(coefficients[0][..., :1019], coefficients[1][..., :1019], rtol=0, atol=1e-4)
     assert float(coefficients[0][..., 1019:].abs().max()) < 1e-4
     assert float(x_test.std()) > 0.1
 
 
-def test_the_arms_of_flipping(folder, digits, lenet, trained_on):
+def test_the_arms_of_flipping(folder, patches, lenet, trained_on):
     table = run("A8", folder)
     assert table["arm"].tolist() == list(ARMS)
-    normalised = digits.normalise(digits.x_train)
+    normalised = patches.normalise(patches.x_train)
     original, flipped, random, permuted = (x for _, (x, _), _, _ in trained_on)
     assert torch.equal(original, normalised)
     assert torch.equal(flipped, nt.flip(normalised, lenet))
@@ -140,8 +139,8 @@ def test_an_interrupted_run_goes_on(folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "train", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
-        experiments.run("A7", results_dir=tmp_path, **SMOKE, **DIGITS)
-    path = experiments.run("A7", results_dir=tmp_path, **SMOKE, **DIGITS)
+        experiments.run("A7", results_dir=tmp_path, **SMOKE, **PATCHES)
+    path = experiments.run("A7", results_dir=tmp_path, **SMOKE, **PATCHES)
     assert len(calls) == 2 + 4, "a finished training was repeated"
     assert experiments.read_record(path)["resumed"]
     again, whole = (storage.read_arrays(where)[0] for where in (path, folder / path.name))
@@ -172,17 +171,17 @@ def test_enough_indices():
 
     assert len(indices(architecture="lenet", data="cifar10-jpeg")) >= 10
     assert len(indices(architecture="resnet18", data="cifar10-subset")) == 8
-    assert max(indices(architecture="lenet", data="digits")) + 5 == 1024
+    assert max(indices(architecture="lenet", data="patches")) + 5 == 1024
     grid = experiments.EXPERIMENTS["A7map"].parameters("laptop", architecture="lenet", data="cifar10-subset")
     assert (len(grid["epsilons"]), len(grid["indices"])) == (5, 5)
 
 
 def test_load_largest_takes_the_best_data(folder, tmp_path):
     run("A7", folder)
-    arrays, metadata = storage.read_arrays(folder / "A7-logreg-digits-smoke.npz")
+    arrays, metadata = storage.read_arrays(folder / "A7-logreg-patches-smoke.npz")
     with pytest.raises(FileNotFoundError, match="run A7 --architecture logreg --data cifar10-subset --scale laptop"):
         experiments.load_largest("A7", "logreg", results_dir=tmp_path)
-    for data in ("digits", "cifar10-subset", "cifar10-jpeg"):
+    for data in ("patches", "cifar10-subset", "cifar10-jpeg"):
         metadata["record"] |= {"scale": "laptop", "selectors": {"architecture": "logreg", "data": data}}
         storage.write_arrays(tmp_path / f"A7-logreg-{data}-laptop.npz", arrays, metadata)
         found = experiments.load_largest("A7", "logreg", results_dir=tmp_path)
@@ -253,5 +252,5 @@ def test_the_plan_is_picklable(lenet):
     """Processes of other workers get it."""
     import pickle
 
-    plan = module.Plan("lenet", {}, {"source": "digits"}, nt.TrainConfig(), lenet.vectors[:2], torch.device("cpu"), 0)
-    assert dataclasses.asdict(pickle.loads(pickle.dumps(plan)))["images"] == {"source": "digits"}
+    plan = module.Plan("lenet", {}, {"source": "patches"}, nt.TrainConfig(), lenet.vectors[:2], torch.device("cpu"), 0)
+    assert dataclasses.asdict(pickle.loads(pickle.dumps(plan)))["images"] == {"source": "patches"}

@@ -15,14 +15,14 @@ from companion.chapter_08.experiments import load_pairs
 from companion.chapter_09 import experiments as chapter_09
 from companion.chapter_09.claims import concatenation_claims
 from companion.chapter_09.experiments import load_transition
-from companion.digits import load_digits
+from companion.patches import load_patches
 
 import nadtools as nt
 from nadtools import storage, sweeps
 
 SMOKE = {"scale": "smoke", "device": "cpu", "progress": False}
 B2 = {"architecture": "logreg", "basis": "nads"}
-B3 = {"architecture": "mlp", "data": "digits"}
+B3 = {"architecture": "mlp", "data": "patches"}
 
 
 def run(name, folder, **selectors):
@@ -45,7 +45,7 @@ class Linear(torch.nn.Module):
 
 
 def plan(name="B2", directions=None, **changes):
-    selectors = {"B2": {"architecture": "mlp", "basis": "nads"}, "B3": {"architecture": "mlp", "data": "digits"}}[name]
+    selectors = {"B2": {"architecture": "mlp", "basis": "nads"}, "B3": {"architecture": "mlp", "data": "patches"}}[name]
     parameters = experiments.EXPERIMENTS[name].parameters("smoke", **selectors) | changes
     return module.Plan(parameters, directions or {}, torch.device("cpu"))
 
@@ -165,17 +165,17 @@ def test_images_beside_a_direction(folder, lenet, trained_on):
     stored = run("B3", folder, **B3)
     assert stored["part"].tolist() == ["both", "both", "images", "direction", "direction"]
     assert stored["index"].tolist() == [0, 1000, 0, 0, 1000]
-    digits = load_digits(per_class=8, test_per_class=8)
+    patches = load_patches(per_class=8, test_per_class=8)
     for number, (_, (x, y), (x_test, y_test), _) in enumerate(trained_on):
         part, index = stored["part"][number], int(stored["index"][number])
         for images, labels, pixels, classes in (
-            (x, y, digits.x_train, digits.y_train),
-            (x_test, y_test, digits.x_test, digits.y_test),
+            (x, y, patches.x_train, patches.y_train),
+            (x_test, y_test, patches.x_test, patches.y_test),
         ):
             assert torch.equal(labels, (classes >= 5).long())
-            shown = torch.zeros_like(pixels) if part == "direction" else digits.normalise(pixels)
-            assert torch.equal(images[:, :1], shown)
-            along = images[:, 1].flatten(1) @ lenet.vectors[index].float().flatten()
+            shown = torch.zeros_like(pixels) if part == "direction" else patches.normalise(pixels)
+            assert torch.equal(images[:, :-1], shown)
+            along = images[:, -1].flatten(1) @ lenet.vectors[index].float().flatten()
             signs = 0.0 * labels if part == "images" else 2.0 * labels - 1
             # float32, over 1,024 pixels of size 3
             torch.testing.assert_close(along, signs, rtol=0, atol=3e-4)
@@ -307,7 +307,7 @@ def test_the_best_data_are_taken(folder, tmp_path):
     run("B3", folder, **B3)
     with pytest.raises(FileNotFoundError, match="run B3 --architecture mlp --data cifar10-subset"):
         load_transition("mlp", results_dir=tmp_path)
-    for data in ("digits", "cifar10-subset", "cifar10-jpeg"):
+    for data in ("patches", "cifar10-subset", "cifar10-jpeg"):
         copy_result(folder, "B3", tmp_path, data=data)
         assert load_transition("mlp", results_dir=tmp_path).attrs["selectors"]["data"] == data
     copy_result(folder, "B3", tmp_path, seed=1, data="cifar10-jpeg")

@@ -4,7 +4,7 @@ A call must either return, where the value is one that the argument may have (``
 TypeError or FileNotFoundError with the argument's name in the message, before a network is trained or differentiated,
 in seconds, and within 2 GB. `make test` runs every 25th of the 18,000 calls; this runs them all, in some three minutes:
 
-    BAD_CALLS=all python -m pytest tests/test_bad_calls.py
+    BAD_CALLS=all python -m pytest tests/library/test_bad_calls.py
 """
 
 from __future__ import annotations

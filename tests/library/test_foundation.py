@@ -16,7 +16,7 @@ from packaging.version import Version
 
 import nadtools
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # What torch brings itself, in the build that was chosen: naming it here would make a CPU-only torch a CUDA one.
 CUDA = re.compile(r"nvidia-|cuda-|triton|cupy")
 

@@ -22,7 +22,7 @@ from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
 from playwright.sync_api import Browser, Locator, Page, Playwright, Route
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = REPOSITORY / "book" / "build.py"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 DRAW_TIMEOUT_MS = 30_000
