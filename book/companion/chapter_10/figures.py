@@ -44,7 +44,9 @@ def plot_layers(correlations: Mapping[str, Any], title: str | None = None, *, al
     return finish(figure, title, alt, height=60 + 210 * rows, margin={"l": 12, "r": 12, "b": 12, "t": 70})
 
 
-def plot_thresholds(tables: Mapping[str, pd.DataFrame], title: str | None = None, *, alt: str | None = None) -> go.Figure:
+def plot_thresholds(
+    tables: Mapping[str, pd.DataFrame], title: str | None = None, *, alt: str | None = None
+) -> go.Figure:
     """Draw test accuracy over α, one point a wave, for several networks in one panel.
 
     Parameters

@@ -31,5 +31,7 @@ def mean_alignments(nads: NADs, frequencies: Iterable[tuple[int, int]]) -> pd.Se
 def noise_ceiling(accuracies: pd.Series) -> float:
     """Spearman's correlation of a map with its own mirror image under (i, j) → (i, -j), an equally hard problem."""
     wrapped = {place: tuple((16 - f) % 32 - 16 for f in place) for place in accuracies.index}
-    mirrored = [accuracies.get((i, wrapped[i, j][1]), accuracies.get((wrapped[i, j][0], j))) for i, j in accuracies.index]
+    mirrored = [
+        accuracies.get((i, wrapped[i, j][1]), accuracies.get((wrapped[i, j][0], j))) for i, j in accuracies.index
+    ]
     return float(accuracies.corr(pd.Series(mirrored, accuracies.index, dtype=float), "spearman"))
