@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 import pandas as pd
 import torch
@@ -16,15 +17,18 @@ __all__ = ["mean_alignments", "noise_ceiling"]
 _SIZE = (32, 32)
 
 
-def mean_alignments(nads: NADs, frequencies: Iterable[tuple[int, int]]) -> pd.Series:
-    """α of the waves of each frequency, as a multiple of its mean over all directions, averaged over both phases."""
+def mean_alignments(
+    nads: NADs, frequencies: Iterable[tuple[int, int]], phase: Literal["sine", "cosine", "both"] = "both"
+) -> pd.Series:
+    """α of the waves of each frequency, as a multiple of its mean over all directions; of both phases, the mean."""
     frequencies = [(int(i), int(j)) for i, j in frequencies]
-    alone = [i % 16 == 0 and j % 16 == 0 for i, j in frequencies]  # no sine exists there
-    cosines = torch.stack([fourier_atom(_SIZE, f, 0.0) for f in frequencies])
-    sines = torch.stack(
-        [cosines[k] if alone[k] else fourier_atom(_SIZE, f, math.pi / 2) for k, f in enumerate(frequencies)]
-    )
-    mean = (nads.alignments(cosines) + nads.alignments(sines)) / 2 / nads.eigenvalues.mean()
+    chosen = {"sine": [math.pi / 2], "cosine": [0.0], "both": [0.0, math.pi / 2]}[phase]
+    total = torch.zeros(len(frequencies), dtype=torch.float64)
+    for angle in chosen:
+        # At four frequencies no sine exists.
+        atoms = [fourier_atom(_SIZE, (i, j), 0.0 if i % 16 == 0 and j % 16 == 0 else angle) for i, j in frequencies]
+        total += nads.alignments(torch.stack(atoms)) / len(chosen)
+    mean = total / nads.eigenvalues.mean()
     return pd.Series(mean.tolist(), pd.MultiIndex.from_tuples(frequencies))
 
 
