@@ -27,6 +27,20 @@ FLOORS = (
         "moments",
         "nads",
     ),
+    *(
+        "analytic.activations",
+        "analytic.covariance",
+        "analytic.signals",
+        "analytic.operations",
+        "analytic.geometry",
+        "analytic.weighted",
+        "analytic.unweighted",
+        "analytic.forms",
+        "analytic.rules",
+        "analytic.graph",
+        "analytic.spectrum",
+        "analytic",
+    ),
     *("journal", "units", "estimation", "interventions", "training", "ensembles", "sweeps", "boundaries", "__init__"),
 )
 BOOKS_OWN = (

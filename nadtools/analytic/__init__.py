@@ -1,0 +1,259 @@
+r"""NADs without networks: a closed form from the architecture's layers alone.
+
+**Theorem.** Let f be a network of linear layers whose weights are independent, with mean zero and one variance for each
+layer. Then :math:`C = E[\nabla f\,\nabla f^T]` obeys a recursion from the output to the image. Let
+:math:`G(p, p')` be the covariance of the signal that comes back to a channel at positions p and p'. All channels are
+uncorrelated, and
+
+* a linear output layer on a flattened map starts it with :math:`G = I`, a global average with
+  :math:`G = 11^T / (h w)^2`;
+* a convolution to n channels with stride s gives
+  :math:`G_{in}(p, p') = n\,\mathrm{Var}(w) \sum_o G(q, q')` over the offsets o with p = s q + o and p' = s q' + o;
+* a linear map A of positions (average pooling, resizing, padding) gives :math:`A^T G A`;
+* where branches with weights of their own meet, their covariances add.
+
+*Proof*: the signal that comes back through a convolution is :math:`\sum_{c,o} w_{c,o} g_c(q)`; in the mean of a product
+of two of these the weights leave :math:`E[w_{c,o} w_{c',o'}] = \mathrm{Var}(w)\,\delta_{cc'} \delta_{oo'}`. The rest
+is linear. Without shortcuts every step acts on rows and columns separately: C is a Kronecker product.
+
+**With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by
+:math:`\dot\Lambda(p, p') = E[\varphi'(z_p) \varphi'(z_{p'})]`, where the z are normal with the covariance that the same
+kind of recursion carries forward. For average pooling and x₀ = 0 that is exact in the limit of infinite width. In that
+limit f is a Gaussian process, with a kernel K, and :math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. By the
+chain rule every activation gives :math:`\dot\Lambda` times the mixed derivative of the kernel before it, plus second
+derivatives of Λ times products of *first* derivatives. These are zero at x₀ = 0, because K(x, 0) is even in x, but
+elsewhere they are not: there the recursion leaves them out, and how much that is must be measured.
+``nonlinearity="linear"`` takes :math:`\dot\Lambda = E[\varphi'^2]` everywhere: the limit at x₀ = 0 for convolutions
+without padding, where all positions have the same z, and an approximation else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from nadtools import checks, storage
+from nadtools.analytic.covariance import Covariance
+from nadtools.analytic.graph import Network, trace
+from nadtools.analytic.operations import NoRuleError
+from nadtools.analytic.spectrum import check_memory, decompose
+from nadtools.device import derive_seed, generator, stream, unaffected_by_context
+from nadtools.nads import NADs
+from nadtools.networks import network_source
+
+__all__ = ["Covariance", "NoRuleError", "analytic_nads", "covariances"]
+
+Nonlinearity = Literal["linear", "infinite-width"]
+EvaluationPoint = Literal["zero", "normal"] | Tensor
+
+
+@unaffected_by_context()
+def analytic_nads(
+    architecture: str | nn.Module | Callable[[], nn.Module],
+    image_size: tuple[int, int] = (32, 32),
+    *,
+    in_channels: int = 1,
+    nonlinearity: Nonlinearity = "linear",
+    evaluation_point: EvaluationPoint = "zero",
+    num_points: int = 8,
+    signal_variance: float = 1.0,
+    weight_variances: Mapping[str, float] | None = None,
+    num_directions: int | None = None,
+    seed: int = 0,
+    **build_options: Any,
+) -> NADs:
+    r"""NADs of an architecture in closed form: no network is sampled.
+
+    Parameters
+    ----------
+    architecture : str, nn.Module or callable
+        A name that :func:`nadtools.build` knows; a network that torch.fx can trace and that is made of layers with a
+        rule (see :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is
+        looked at, for its layers and the variances of its weights, which must be initial ones.
+    image_size : (int, int)
+    in_channels : int
+    nonlinearity : {"linear", "infinite-width"}
+        See the head of this module.
+    evaluation_point : {"zero", "normal"} or Tensor
+        For ``"infinite-width"``: x₀ = 0 (only biases then reach the activations); x₀ ~ N(0, I), averaged over
+        ``num_points`` draws; or an image of shape (channels, h, w). Exact at 0 only: see the head of this module.
+    num_points : int
+    signal_variance : float
+        For ``"linear"``: the variance of what activations and Layer- and GroupNorm get. The gain of ReLU and its kin
+        does not depend on it, and without shortcuts it is a factor of all eigenvalues.
+    weight_variances : mapping, optional
+        Var(w) by the qualified name of a layer, in place of what its weights say: the exact 1/(3 fan_in) if they follow
+        PyTorch's default, else their mean square.
+    num_directions : int, optional
+        Only the first so many directions, for images that are too large for a complete basis. The covariance must be a
+        Kronecker product: a network without shortcuts or branches.
+    seed : int
+        Of the network that is looked at, and of the points.
+    **build_options
+        For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
+
+    Returns
+    -------
+    NADs
+        The eigenvalues are those of one output (of several, their mean). Directions that the linear network cannot
+        see have eigenvalues of exactly 0. ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is
+        sampled. ``metadata["approximations"]`` lists what is not exact, ``metadata["num_directions"]`` is there if
+        the basis is not complete.
+
+    Raises
+    ------
+    NoRuleError
+        If a layer has no rule; the message names it.
+    TypeError, ValueError
+        If an argument is not as described, or torch.fx cannot trace the network.
+    MemoryError
+        If the images are too large for a complete basis, or for a covariance that is no Kronecker product.
+    """
+    height, width = checks.check_shape("image_size", image_size)
+    shape = (checks.positive_int("in_channels", in_channels), height, width)
+    if num_directions is not None:
+        num_directions = checks.positive_int("num_directions", num_directions, math.prod(shape))
+    check_memory(math.prod(shape), num_directions)
+    network, name, points = _prepared(
+        architecture, shape, nonlinearity, evaluation_point, num_points, signal_variance, weight_variances, seed,
+        build_options,
+    )  # fmt: skip
+    channels = [_at_image(network, shape, point) for point in points]
+    total = channels[0]
+    for more in channels[1:]:
+        total = [a + b for a, b in zip(total, more, strict=True)]
+    values, vectors = decompose([part.scaled(1 / len(points)) for part in total], shape, num_directions)
+    if not float(values[0]) > 0:
+        raise ValueError(
+            f"the gradient of {name} vanishes: a layer on every path has weights of zero at initialisation; draw them, "
+            "or give their variance by weight_variances"
+        )
+    exact = nonlinearity == "infinite-width"
+    limit = "in the limit of infinite width"
+    if not (isinstance(evaluation_point, str) and evaluation_point == "zero"):
+        limit += ", but for the terms with first derivatives of the kernel"
+    metadata = {
+        "architecture": name,
+        "method": "analytic",
+        "nonlinearity": nonlinearity,
+        "evaluation_point": evaluation_point if isinstance(evaluation_point, str) else "tensor",
+        "signal_variance": float(signal_variance),
+        "build_options": {key: repr(value) for key, value in build_options.items()},
+        "kronecker": all(part.is_product for part in total),
+        "exact": limit if exact else "for the network with constant activation gains",
+        "approximations": network.notes,
+        **({"num_directions": num_directions} if num_directions not in (None, math.prod(shape)) else {}),
+        **storage.provenance(seed),
+    }
+    unknown = torch.full_like(values, math.nan)
+    return NADs(vectors, values, torch.zeros_like(values), unknown, metadata)
+
+
+@unaffected_by_context()
+def covariances(
+    architecture: str | nn.Module | Callable[[], nn.Module],
+    image_size: tuple[int, int] = (32, 32),
+    *,
+    in_channels: int = 1,
+    signal_variance: float = 1.0,
+    weight_variances: Mapping[str, float] | None = None,
+    seed: int = 0,
+    **build_options: Any,
+) -> dict[str, Covariance]:
+    """The covariance of the signal that comes back to each layer's result, of the linear network.
+
+    Parameters
+    ----------
+    architecture, image_size, in_channels, signal_variance, weight_variances, seed, **build_options
+        As for :func:`analytic_nads`.
+
+    Returns
+    -------
+    dict
+        From the name of each layer and its type, in the order in which the signal meets them, to the mean of its
+        channels' covariances over positions; last, ``"image"``. :meth:`Covariance.matrix` has the numbers,
+        :meth:`Covariance.quadratic` is the alignment of a direction, for images of any size.
+
+    Raises
+    ------
+    NoRuleError, TypeError, ValueError, MemoryError
+        As :func:`analytic_nads`.
+    """
+    height, width = checks.check_shape("image_size", image_size)
+    shape = (checks.positive_int("in_channels", in_channels), height, width)
+    network, _, _ = _prepared(
+        architecture, shape, "linear", "zero", 1, signal_variance, weight_variances, seed, build_options
+    )
+    layers = {step.name: step.layer for step in network.steps}
+    found: dict[str, Covariance] = {}
+    for name, signal in network.covariances().items():
+        layer = layers.get(name, name)
+        number = sum(other.split(" #")[0] == layer for other in found)
+        found[f"{layer} #{number + 1}" if number else layer] = signal.mean()
+    return found
+
+
+def _prepared(
+    architecture: str | nn.Module | Callable[[], nn.Module],
+    shape: tuple[int, int, int],
+    nonlinearity: Nonlinearity,
+    point: EvaluationPoint,
+    num_points: int,
+    signal_variance: float,
+    weight_variances: Mapping[str, float] | None,
+    seed: int,
+    build_options: dict[str, Any],
+) -> tuple[Network, str, list[Covariance | None]]:
+    """The network taken apart, its name, and x₀x₀ᵀ for each evaluation point."""
+    checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
+    num_points = checks.positive_int("num_points", num_points, 10_000)
+    variance = checks.positive_number("signal_variance", signal_variance)
+    checks.instance("weight_variances", weight_variances or {}, Mapping, "a mapping of layers to variances")
+    given = {k: checks.nonnegative_number(f"weight_variances[{k!r}]", v) for k, v in (weight_variances or {}).items()}
+    if isinstance(point, Tensor):
+        if checks.tensor("evaluation_point", point).shape != shape:
+            raise ValueError(f"got evaluation_point of shape {tuple(point.shape)}; expected {shape}")
+    else:
+        checks.choice("evaluation_point", point, ("zero", "normal"))
+    checks.check_seed(seed)
+    if isinstance(architecture, nn.Module):
+        if build_options:
+            raise TypeError(f"got {', '.join(build_options)} for a network; options are for named architectures")
+        module, name = architecture, type(architecture).__name__
+    else:
+        source = network_source(architecture, shape, build_options, chosen={"num_classes": 1}, caller="analytic_nads")
+        module, name = source(derive_seed(stream(seed, "network of a closed form"))), source.name
+        checks.instance("the result of the callable", module, nn.Module, "a torch.nn.Module")
+    unknown = [
+        layer for layer in given if layer.split(".in_proj")[0].split(".out_proj")[0] not in dict(module.named_modules())
+    ]
+    if unknown:
+        raise ValueError(f"got weight_variances for {unknown[0]!r}, which the network lacks; expected a layer's name")
+    network = trace(module, shape, variance, given)
+    if nonlinearity == "linear":
+        return network, name, [None]
+    return network, name, [_second_moment(x) for x in _points(point, shape, num_points, seed)]
+
+
+def _points(point: EvaluationPoint, shape: tuple[int, int, int], num_points: int, seed: int) -> list[Tensor]:
+    if isinstance(point, Tensor):
+        return [point]
+    if point == "zero":
+        return [torch.zeros(shape)]
+    purpose = stream(seed, "points of a closed form")
+    return [torch.randn(shape, generator=generator(torch.device("cpu"), purpose, i)) for i in range(num_points)]
+
+
+def _second_moment(point: Tensor) -> Covariance:
+    rows = point.to("cpu", torch.float64).flatten(1)
+    return Covariance.from_matrix(rows.T @ rows / len(rows), point.shape[1:])
+
+
+def _at_image(network: Network, shape: tuple[int, int, int], point: Covariance | None) -> list[Covariance]:
+    """The covariance of each channel of the image."""
+    signal = network.covariances(point)["image"]
+    return [signal.parts[int(label)] for label in signal.labels]
