@@ -18,18 +18,21 @@ is linear. Without shortcuts every step acts on rows and columns separately: C i
 
 **With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by
 :math:`\dot\Lambda(p, p') = E[\varphi'(z_p) \varphi'(z_{p'})]`, where the z are normal with the covariance that the same
-kind of recursion carries forward. For average pooling and x₀ = 0 that is exact in the limit of infinite width. In that
-limit f is a Gaussian process, with a kernel K, and :math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. By the
+kind of recursion carries forward. In the limit of infinite width f is a Gaussian process with a kernel K, and
+:math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. **The recursion is exact there at x₀ = 0 only**: by the
 chain rule every activation gives :math:`\dot\Lambda` times the mixed derivative of the kernel before it, plus second
-derivatives of Λ times products of *first* derivatives. These are zero at x₀ = 0, because K(x, 0) is even in x, but
-elsewhere they are not: there the recursion leaves them out, and how much that is must be measured.
+derivatives of Λ times products of *first* derivatives of that kernel. These vanish at x₀ = 0, because K(x, 0) is even
+in x; elsewhere they do not, and the recursion leaves them out.
+
 ``nonlinearity="linear"`` takes :math:`\dot\Lambda = E[\varphi'^2]` everywhere: the limit at x₀ = 0 for convolutions
 without padding, where all positions have the same z, and an approximation else.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
@@ -113,38 +116,31 @@ def analytic_nads(
     MemoryError
         If the images are too large for a complete basis, or for a covariance that is no Kronecker product.
     """
-    height, width = checks.check_shape("image_size", image_size)
-    shape = (checks.positive_int("in_channels", in_channels), height, width)
-    if num_directions is not None:
-        num_directions = checks.positive_int("num_directions", num_directions, math.prod(shape))
-    check_memory(math.prod(shape), num_directions)
-    network, name, points = _prepared(
-        architecture, shape, nonlinearity, evaluation_point, num_points, signal_variance, weight_variances, seed,
-        build_options,
+    network, name, shape = _taken_apart(
+        architecture, image_size, in_channels, signal_variance, weight_variances, seed, build_options,
+        lambda shape: _check_choices(shape, nonlinearity, evaluation_point, num_points, num_directions),
     )  # fmt: skip
-    channels = [_at_image(network, shape, point) for point in points]
-    total = channels[0]
-    for more in channels[1:]:
-        total = [a + b for a, b in zip(total, more, strict=True)]
-    values, vectors = decompose([part.scaled(1 / len(points)) for part in total], shape, num_directions)
+    wide = nonlinearity == "infinite-width"
+    points = _points(evaluation_point, shape, num_points, seed) if wide else [None]
+    images = [network.backward(point)[network.image].scaled(1 / len(points)) for point in points]
+    total = functools.reduce(operator.add, images)
+    values, vectors = decompose(total, shape, num_directions)
     if not float(values[0]) > 0:
         raise ValueError(
             f"the gradient of {name} vanishes: a layer on every path has weights of zero at initialisation; draw them, "
             "or give their variance by weight_variances"
         )
-    exact = nonlinearity == "infinite-width"
-    limit = "in the limit of infinite width"
-    if not (isinstance(evaluation_point, str) and evaluation_point == "zero"):
-        limit += ", but for the terms with first derivatives of the kernel"
+    at = evaluation_point if isinstance(evaluation_point, str) else "tensor"
+    exact = "in the limit of infinite width" if wide else "for the network with constant activation gains"
     metadata = {
         "architecture": name,
         "method": "analytic",
         "nonlinearity": nonlinearity,
-        "evaluation_point": evaluation_point if isinstance(evaluation_point, str) else "tensor",
+        "evaluation_point": at,
         "signal_variance": float(signal_variance),
         "build_options": {key: repr(value) for key, value in build_options.items()},
-        "kronecker": all(part.is_product for part in total),
-        "exact": limit if exact else "for the network with constant activation gains",
+        "kronecker": total.is_product,
+        "exact": exact + (", but for the terms with first derivatives of the kernel" if wide and at != "zero" else ""),
         "approximations": network.notes,
         **({"num_directions": num_directions} if num_directions not in (None, math.prod(shape)) else {}),
         **storage.provenance(seed),
@@ -183,42 +179,48 @@ def covariances(
     NoRuleError, TypeError, ValueError, MemoryError
         As :func:`analytic_nads`.
     """
-    height, width = checks.check_shape("image_size", image_size)
-    shape = (checks.positive_int("in_channels", in_channels), height, width)
-    network, _, _ = _prepared(
-        architecture, shape, "linear", "zero", 1, signal_variance, weight_variances, seed, build_options
+    network, _, _ = _taken_apart(
+        architecture, image_size, in_channels, signal_variance, weight_variances, seed, build_options
     )
     layers = {step.name: step.layer for step in network.steps}
     found: dict[str, Covariance] = {}
-    for name, signal in network.covariances().items():
-        layer = layers.get(name, name)
-        number = sum(other.split(" #")[0] == layer for other in found)
-        found[f"{layer} #{number + 1}" if number else layer] = signal.mean()
+    for name, covariance in network.backward().items():
+        number = sum(other.split(" #")[0] == layers[name] for other in found)
+        found[f"{layers[name]} #{number + 1}" if number else layers[name]] = covariance
     return found
 
 
-def _prepared(
+def _check_choices(
+    shape: tuple[int, int, int], nonlinearity: str, point: EvaluationPoint, num_points: int, num_directions: int | None
+) -> None:
+    checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
+    checks.positive_int("num_points", num_points, 10_000)
+    if num_directions is not None:
+        checks.positive_int("num_directions", num_directions, math.prod(shape))
+    check_memory(math.prod(shape), num_directions)
+    if not isinstance(point, Tensor):
+        checks.choice("evaluation_point", point, ("zero", "normal"))
+    elif checks.tensor("evaluation_point", point).shape != shape:
+        raise ValueError(f"got evaluation_point of shape {tuple(point.shape)}; expected {shape}")
+
+
+def _taken_apart(
     architecture: str | nn.Module | Callable[[], nn.Module],
-    shape: tuple[int, int, int],
-    nonlinearity: Nonlinearity,
-    point: EvaluationPoint,
-    num_points: int,
+    image_size: tuple[int, int],
+    in_channels: int,
     signal_variance: float,
     weight_variances: Mapping[str, float] | None,
     seed: int,
     build_options: dict[str, Any],
-) -> tuple[Network, str, list[Covariance | None]]:
-    """The network taken apart, its name, and x₀x₀ᵀ for each evaluation point."""
-    checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
-    num_points = checks.positive_int("num_points", num_points, 10_000)
+    check: Callable[[tuple[int, int, int]], None] = lambda shape: None,
+) -> tuple[Network, str, tuple[int, int, int]]:
+    """The layers of an architecture, its name, and the shape of its images."""
+    height, width = checks.check_shape("image_size", image_size)
+    shape = (checks.positive_int("in_channels", in_channels), height, width)
+    check(shape)
     variance = checks.positive_number("signal_variance", signal_variance)
     checks.instance("weight_variances", weight_variances or {}, Mapping, "a mapping of layers to variances")
     given = {k: checks.nonnegative_number(f"weight_variances[{k!r}]", v) for k, v in (weight_variances or {}).items()}
-    if isinstance(point, Tensor):
-        if checks.tensor("evaluation_point", point).shape != shape:
-            raise ValueError(f"got evaluation_point of shape {tuple(point.shape)}; expected {shape}")
-    else:
-        checks.choice("evaluation_point", point, ("zero", "normal"))
     checks.check_seed(seed)
     if isinstance(architecture, nn.Module):
         if build_options:
@@ -228,32 +230,16 @@ def _prepared(
         source = network_source(architecture, shape, build_options, chosen={"num_classes": 1}, caller="analytic_nads")
         module, name = source(derive_seed(stream(seed, "network of a closed form"))), source.name
         checks.instance("the result of the callable", module, nn.Module, "a torch.nn.Module")
-    unknown = [
-        layer for layer in given if layer.split(".in_proj")[0].split(".out_proj")[0] not in dict(module.named_modules())
-    ]
-    if unknown:
-        raise ValueError(f"got weight_variances for {unknown[0]!r}, which the network lacks; expected a layer's name")
-    network = trace(module, shape, variance, given)
-    if nonlinearity == "linear":
-        return network, name, [None]
-    return network, name, [_second_moment(x) for x in _points(point, shape, num_points, seed)]
+    for layer in given.keys() - dict(module.named_modules()).keys():
+        raise ValueError(f"got weight_variances for {layer!r}, which the network lacks; expected a layer's name")
+    return trace(module, shape, variance, given), name, shape
 
 
-def _points(point: EvaluationPoint, shape: tuple[int, int, int], num_points: int, seed: int) -> list[Tensor]:
-    if isinstance(point, Tensor):
-        return [point]
-    if point == "zero":
-        return [torch.zeros(shape)]
+def _points(point: EvaluationPoint, shape: tuple[int, int, int], num_points: int, seed: int) -> list[Covariance]:
+    """x₀x₀ᵀ for each evaluation point, averaged over channels."""
     purpose = stream(seed, "points of a closed form")
-    return [torch.randn(shape, generator=generator(torch.device("cpu"), purpose, i)) for i in range(num_points)]
-
-
-def _second_moment(point: Tensor) -> Covariance:
-    rows = point.to("cpu", torch.float64).flatten(1)
-    return Covariance.from_matrix(rows.T @ rows / len(rows), point.shape[1:])
-
-
-def _at_image(network: Network, shape: tuple[int, int, int], point: Covariance | None) -> list[Covariance]:
-    """The covariance of each channel of the image."""
-    signal = network.covariances(point)["image"]
-    return [signal.parts[int(label)] for label in signal.labels]
+    images = [point] if isinstance(point, Tensor) else [torch.zeros(shape)]
+    if isinstance(point, str) and point == "normal":
+        images = [torch.randn(shape, generator=generator(torch.device("cpu"), purpose, i)) for i in range(num_points)]
+    rows = [image.to("cpu", torch.float64).flatten(1) for image in images]
+    return [Covariance.from_matrix(row.T @ row / len(row), shape[1:]) for row in rows]
