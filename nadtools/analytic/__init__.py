@@ -74,26 +74,24 @@ def analytic_nads(
     Parameters
     ----------
     architecture : str, nn.Module or callable
-        A name that :func:`nadtools.build` knows; a network that torch.fx can trace and that is made of layers with a
-        rule (see :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is
-        looked at, for its layers and the variances of its weights, which must be initial ones.
+        A name that :func:`nadtools.build` knows; a network that torch.fx can trace, of layers that have a rule (see
+        :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is looked at,
+        for its layers and the variances of its weights, which must be initial ones.
     image_size : (int, int)
     in_channels : int
     nonlinearity : {"linear", "infinite-width"}
-        See the head of this module.
+        See the head of this module, also for what is exact.
     evaluation_point : {"zero", "normal"} or Tensor
         For ``"infinite-width"``: x₀ = 0 (only biases then reach the activations); x₀ ~ N(0, I), averaged over
-        ``num_points`` draws; or an image of shape (channels, h, w). Exact at 0 only: see the head of this module.
+        ``num_points`` draws; or an image of shape (channels, h, w).
     num_points : int
     signal_variance : float
-        For ``"linear"``: the variance of what activations and Layer- and GroupNorm get. The gain of ReLU and its kin
-        does not depend on it, and without shortcuts it is a factor of all eigenvalues.
+        Of what activations and normalisations get. The gain of ReLU does not depend on it.
     weight_variances : mapping, optional
-        Var(w) by the qualified name of a layer, in place of what its weights say: the exact 1/(3 fan_in) if they follow
-        PyTorch's default, else their mean square.
+        Var(w) by the qualified name of a layer, in place of what its weights say: 1/(3 fan_in) if they follow PyTorch's
+        default, else their mean square.
     num_directions : int, optional
-        Only the first so many directions, for images that are too large for a complete basis. The covariance must be a
-        Kronecker product: a network without shortcuts or branches.
+        Only the first so many, for images too large for a complete basis; for networks without shortcuts or branches.
     seed : int
         Of the network that is looked at, and of the points.
     **build_options
@@ -102,10 +100,9 @@ def analytic_nads(
     Returns
     -------
     NADs
-        The eigenvalues are those of one output (of several, their mean). Directions that the linear network cannot
-        see have eigenvalues of exactly 0. ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is
-        sampled. ``metadata["approximations"]`` lists what is not exact, ``metadata["num_directions"]`` is there if
-        the basis is not complete.
+        The eigenvalues are those of one output (of several, their mean); exactly 0 where the linear network is blind.
+        ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is sampled. ``metadata["approximations"]``
+        lists what is not exact, ``metadata["num_directions"]`` is there if the basis is not complete.
 
     Raises
     ------
@@ -116,14 +113,16 @@ def analytic_nads(
     MemoryError
         If the images are too large for a complete basis, or for a covariance that is no Kronecker product.
     """
-    network, name, shape = _taken_apart(
-        architecture, image_size, in_channels, signal_variance, weight_variances, seed, build_options,
-        lambda shape: _check_choices(shape, nonlinearity, evaluation_point, num_points, num_directions),
-    )  # fmt: skip
+    shape = _shape(image_size, in_channels)
+    checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
+    points = _points(evaluation_point, shape, checks.positive_int("num_points", num_points, 10_000), seed)
+    if num_directions is not None:
+        checks.positive_int("num_directions", num_directions, math.prod(shape))
+    check_memory(math.prod(shape), num_directions)
+    network, name = _network(architecture, shape, signal_variance, weight_variances, seed, build_options)
     wide = nonlinearity == "infinite-width"
-    points = _points(evaluation_point, shape, num_points, seed) if wide else [None]
-    images = [network.backward(point)[network.image].scaled(1 / len(points)) for point in points]
-    total = functools.reduce(operator.add, images)
+    images = [network.backward(point)[network.image] for point in (points if wide else [None])]
+    total = functools.reduce(operator.add, images).scaled(1 / len(images))
     values, vectors = decompose(total, shape, num_directions)
     if not float(values[0]) > 0:
         raise ValueError(
@@ -162,26 +161,13 @@ def covariances(
 ) -> dict[str, Covariance]:
     """The covariance of the signal that comes back to each layer's result, of the linear network.
 
-    Parameters
-    ----------
-    architecture, image_size, in_channels, signal_variance, weight_variances, seed, **build_options
-        As for :func:`analytic_nads`.
-
-    Returns
-    -------
-    dict
-        From the name of each layer and its type, in the order in which the signal meets them, to the mean of its
-        channels' covariances over positions; last, ``"image"``. :meth:`Covariance.matrix` has the numbers,
-        :meth:`Covariance.quadratic` is the alignment of a direction, for images of any size.
-
-    Raises
-    ------
-    NoRuleError, TypeError, ValueError, MemoryError
-        As :func:`analytic_nads`.
+    Arguments and errors are those of :func:`analytic_nads`. From the name of each layer and its type, in the order in
+    which the signal meets them, to the covariance over the positions of a channel; last, ``"image"``.
+    :meth:`Covariance.matrix` has the numbers, :meth:`Covariance.quadratic` is the alignment of a direction, for images
+    of any size.
     """
-    network, _, _ = _taken_apart(
-        architecture, image_size, in_channels, signal_variance, weight_variances, seed, build_options
-    )
+    shape = _shape(image_size, in_channels)
+    network, _ = _network(architecture, shape, signal_variance, weight_variances, seed, build_options)
     layers = {step.name: step.layer for step in network.steps}
     found: dict[str, Covariance] = {}
     for name, covariance in network.backward().items():
@@ -190,56 +176,39 @@ def covariances(
     return found
 
 
-def _check_choices(
-    shape: tuple[int, int, int], nonlinearity: str, point: EvaluationPoint, num_points: int, num_directions: int | None
-) -> None:
-    checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
-    checks.positive_int("num_points", num_points, 10_000)
-    if num_directions is not None:
-        checks.positive_int("num_directions", num_directions, math.prod(shape))
-    check_memory(math.prod(shape), num_directions)
-    if not isinstance(point, Tensor):
-        checks.choice("evaluation_point", point, ("zero", "normal"))
-    elif checks.tensor("evaluation_point", point).shape != shape:
-        raise ValueError(f"got evaluation_point of shape {tuple(point.shape)}; expected {shape}")
+def _shape(image_size: tuple[int, int], in_channels: int) -> tuple[int, int, int]:
+    height, width = checks.check_shape("image_size", image_size)
+    return checks.positive_int("in_channels", in_channels), height, width
 
 
-def _taken_apart(
+def _network(
     architecture: str | nn.Module | Callable[[], nn.Module],
-    image_size: tuple[int, int],
-    in_channels: int,
+    shape: tuple[int, int, int],
     signal_variance: float,
     weight_variances: Mapping[str, float] | None,
     seed: int,
     build_options: dict[str, Any],
-    check: Callable[[tuple[int, int, int]], None] = lambda shape: None,
-) -> tuple[Network, str, tuple[int, int, int]]:
-    """The layers of an architecture, its name, and the shape of its images."""
-    height, width = checks.check_shape("image_size", image_size)
-    shape = (checks.positive_int("in_channels", in_channels), height, width)
-    check(shape)
+) -> tuple[Network, str]:
+    """The layers of an architecture, and its name."""
     variance = checks.positive_number("signal_variance", signal_variance)
     checks.instance("weight_variances", weight_variances or {}, Mapping, "a mapping of layers to variances")
     given = {k: checks.nonnegative_number(f"weight_variances[{k!r}]", v) for k, v in (weight_variances or {}).items()}
-    checks.check_seed(seed)
-    if isinstance(architecture, nn.Module):
-        if build_options:
-            raise TypeError(f"got {', '.join(build_options)} for a network; options are for named architectures")
-        module, name = architecture, type(architecture).__name__
-    else:
-        source = network_source(architecture, shape, build_options, chosen={"num_classes": 1}, caller="analytic_nads")
-        module, name = source(derive_seed(stream(seed, "network of a closed form"))), source.name
-        checks.instance("the result of the callable", module, nn.Module, "a torch.nn.Module")
+    build = (lambda: architecture) if isinstance(architecture, nn.Module) else architecture
+    source = network_source(build, shape, build_options, chosen={"num_classes": 1}, caller="analytic_nads")
+    module = source(derive_seed(stream(checks.check_seed(seed), "network of a closed form")))
+    checks.instance("the result of the callable", module, nn.Module, "a torch.nn.Module")
     for layer in given.keys() - dict(module.named_modules()).keys():
         raise ValueError(f"got weight_variances for {layer!r}, which the network lacks; expected a layer's name")
-    return trace(module, shape, variance, given), name, shape
+    name = type(module).__name__ if module is architecture else source.name
+    return trace(module, shape, variance, given), name
 
 
-def _points(point: EvaluationPoint, shape: tuple[int, int, int], num_points: int, seed: int) -> list[Covariance]:
-    """x₀x₀ᵀ for each evaluation point, averaged over channels."""
-    purpose = stream(seed, "points of a closed form")
-    images = [point] if isinstance(point, Tensor) else [torch.zeros(shape)]
-    if isinstance(point, str) and point == "normal":
-        images = [torch.randn(shape, generator=generator(torch.device("cpu"), purpose, i)) for i in range(num_points)]
-    rows = [image.to("cpu", torch.float64).flatten(1) for image in images]
-    return [Covariance.from_matrix(row.T @ row / len(row), shape[1:]) for row in rows]
+def _points(point: EvaluationPoint, shape: tuple[int, int, int], count: int, seed: int) -> list[Tensor]:
+    if isinstance(point, Tensor):
+        if checks.tensor("evaluation_point", point).shape != shape:
+            raise ValueError(f"got evaluation_point of shape {tuple(point.shape)}; expected {shape}")
+        return [point]
+    if checks.choice("evaluation_point", point, ("zero", "normal")) == "zero":
+        return [torch.zeros(shape)]
+    purpose = stream(checks.check_seed(seed), "points of a closed form")
+    return [torch.randn(shape, generator=generator(torch.device("cpu"), purpose, i)) for i in range(count)]

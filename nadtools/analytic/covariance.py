@@ -8,6 +8,7 @@ so only sums of different products end that. Then it is an array with two entrie
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from nadtools.device import available_memory
 
-__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "mixing"]
+__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "mixing", "require_memory"]
 
 Change = Callable[[Tensor], Tensor]  # of arrays (left, n, n, right)
 
@@ -30,10 +31,6 @@ class AxisMap:
 
     back: Change
     ahead: Change
-
-    def then(self, later: AxisMap) -> AxisMap:
-        """First this map in the forward pass, then another."""
-        return AxisMap(lambda g: self.back(later.back(g)), lambda k: later.ahead(self.ahead(k)))
 
 
 def fixed(matrix: Tensor) -> AxisMap:
@@ -124,10 +121,8 @@ class Covariance:
             assert self.array is not None
             return self.array * self.scale if self.scale != 1 else self.array
         _check_memory(self.sizes)
-        result = torch.full((), self.scale, dtype=torch.float64)
-        for factor in self.factors:
-            result = result[..., None, None] * factor
-        return result
+        start = torch.tensor(self.scale, dtype=torch.float64)
+        return functools.reduce(lambda array, factor: array[..., None, None] * factor, self.factors, start)
 
     def matrix(self) -> Tensor:
         """As a matrix of shape (P, P), positions row by row."""
@@ -138,10 +133,8 @@ class Covariance:
         """The variances, of shape ``sizes``."""
         if self.factors is None:
             return self.matrix().diagonal().reshape(self.sizes)
-        result = torch.full((), self.scale, dtype=torch.float64)
-        for factor in self.factors:
-            result = result[..., None] * factor.diagonal()
-        return result
+        start = torch.tensor(self.scale, dtype=torch.float64)
+        return functools.reduce(lambda array, factor: array[..., None] * factor.diagonal(), self.factors, start)
 
     def quadratic(self, v: Tensor) -> float:
         r""":math:`v^T G v` for a v of shape ``sizes``, at any size for a Kronecker product."""
@@ -182,17 +175,17 @@ class Covariance:
 
     def times(self, other: Covariance) -> Covariance:
         """The product entry by entry."""
-        if self.factors is None or other.factors is None:
-            return Covariance(self.sizes, 1.0, None, self.dense() * other.dense())
-        factors = [a * b for a, b in zip(self.factors, other.factors, strict=True)]
-        return Covariance.product(factors, self.scale * other.scale)
+        return Covariance.from_matrix(self.matrix() * other.matrix(), self.sizes)
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what would not fit."""
+    free = available_memory(torch.device("cpu"))
+    if free is not None and needed > free:
+        raise MemoryError(f"{what} need about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; {advice}")
 
 
 def _check_memory(sizes: Sequence[int]) -> None:
-    needed, free = 8 * _COPIES * math.prod(sizes) ** 2, available_memory(torch.device("cpu"))
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"the covariance of a map of {'x'.join(map(str, sizes))} positions, which is no Kronecker product, needs "
-            f"about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; use a smaller image_size (networks "
-            "without shortcuts or branches need no such array)"
-        )
+    what = f"covariances of a map of {'x'.join(map(str, sizes))} positions, which are no Kronecker product,"
+    advice = "use a smaller image_size (networks without shortcuts or branches need no such array)"
+    require_memory(8 * _COPIES * math.prod(sizes) ** 2, what, advice)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 
 import torch
@@ -42,14 +41,13 @@ def concatenation(call: Call) -> Operation:
     kinds = call.place.kinds
     if axis < 0 or any(place.kinds != kinds for place in call.inputs):
         call.refuse("it joins images, or tensors of different kinds")
-    sizes = [t.shape[axis] if isinstance(t, Place) else t.shape[axis + 1] for t in tensors]
-    starts = [start for start, t in zip(itertools.accumulate(sizes, initial=0), tensors) if isinstance(t, Place)]  # noqa: B905
     if kinds[axis] == "c":
         return Operation(kinds, lambda g, _: [g] * len(call.inputs))
     if len(call.place.positions) > 1:
         call.refuse("it joins rows or columns")
-    eye = torch.eye(call.shape[axis], dtype=torch.float64)
-    cuts = [fixed(eye[:, start : start + p.shape[axis]]) for start, p in zip(starts, call.inputs, strict=True)]
+    sizes = [t.shape[axis] if isinstance(t, Place) else t.shape[axis + 1] for t in tensors]
+    parts = zip(torch.eye(sum(sizes)).split(sizes, dim=1), tensors, strict=True)
+    cuts = [fixed(part) for part, tensor in parts if isinstance(tensor, Place)]
     return Operation(kinds, lambda g, _: [g.through([cut.back]) for cut in cuts])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +17,6 @@ from nadtools.analytic.rules import operation, rule_type
 __all__ = ["Network", "Step", "trace"]
 
 _ADVICE = "write the network's forward() without branches that depend on values, or use nadtools.estimate_nads"
-_SIZES = ("size", "dim")  # methods whose results are constants for us
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,15 +47,12 @@ class Network:
         """What is approximated."""
         return sorted({step.operation.note for step in self.steps if step.operation.note})
 
-    def backward(self, image: Covariance | None = None) -> dict[str, Covariance]:
+    def backward(self, point: Tensor | None = None) -> dict[str, Covariance]:
         """The covariances of what comes back to every tensor, from the output to the image.
 
-        Parameters
-        ----------
-        image : Covariance, optional
-            :math:`x_0 x_0^T`, averaged over channels, for the limit of infinite width; None for the linear network.
+        For the limit of infinite width at an image x₀, if one is given, else for the linear network.
         """
-        ahead = self._forward(image) if image is not None else {}
+        ahead = self._forward(point) if point is not None else {}
         last = next(step.place for step in self.steps if step.name == self.output)
         if math.prod(last.positions) > 1:
             raise ValueError(
@@ -85,8 +80,10 @@ class Network:
             raise ValueError("the network's output does not depend on the image")
         return {step.name: found[step.name] for step in reversed(self.steps) if step.name in found}
 
-    def _forward(self, image: Covariance) -> dict[str, Covariance]:
-        found, met = {self.image: image}, {self.image: {self.image}}
+    def _forward(self, point: Tensor) -> dict[str, Covariance]:
+        rows = point.to("cpu", torch.float64).flatten(1)
+        found = {self.image: Covariance.from_matrix(rows.T @ rows / len(rows), point.shape[1:])}
+        met = {self.image: {self.image}}
         for step in self.steps[1:]:
             before = [met[name] for name in step.inputs]
             if step.operation.forward is None or sum(map(len, before)) > len(set().union(*before)):
@@ -117,20 +114,10 @@ class _Recorder(fx.Interpreter):
 def trace(
     network: nn.Module, image_shape: tuple[int, int, int], signal_variance: float, variances: Mapping[str, float]
 ) -> Network:
-    """Take a network apart, and look up the rule of each layer.
-
-    Raises
-    ------
-    NoRuleError
-        If a layer has none; the message names it.
-    ValueError
-        If torch.fx cannot trace the network, or it does not take such images.
-    """
+    """Take a network apart, and look up the rule of each layer; the network stays as it is."""
     modes = {module: module.training for module in network.modules()}
     try:
-        network.eval()
-        graph = _traced(network, image_shape)
-        return _steps(graph, signal_variance, variances)
+        return _steps(_traced(network.eval(), image_shape), signal_variance, variances)
     finally:
         for module, mode in modes.items():
             module.training = mode
@@ -147,7 +134,7 @@ def _traced(network: nn.Module, image_shape: tuple[int, int, int]) -> fx.Graph:
     if sum(node.op == "placeholder" for node in graph.nodes) != 1:
         raise ValueError("the network takes several inputs; expected images alone")
     for node in graph.nodes:
-        is_size = node.target in _SIZES or node.target is getattr
+        is_size = node.target in ("size", "dim", getattr)  # a constant for us
         parents = any(parent.meta["depends"] for parent in node.all_input_nodes)
         node.meta["depends"] = node.op == "placeholder" or (parents and not is_size)
     parameter = next(network.parameters(), torch.zeros(()))
@@ -201,23 +188,18 @@ def _tensors(node: fx.Node) -> list[fx.Node]:
 def _call(
     node: fx.Node, places: Mapping[fx.Node, Place], is_output: bool, variance: float, variances: Mapping[str, float]
 ) -> Call:
-    module, function = None, node.target
+    module, function, name = None, node.target, node.name
     if node.op == "call_module":
-        module = function = node.graph.owning_module.get_submodule(str(node.target))  # type: ignore[union-attr]
+        name = str(node.target)
+        module = function = node.graph.owning_module.get_submodule(name)  # type: ignore[union-attr]
     elif node.op == "call_method":
-        function = functools.partial(_method, node.target)
+        function = getattr(Tensor, str(node.target))
     kind = type(module).__name__ if module is not None else getattr(node.target, "__name__", str(node.target))
-    inside = [name for name, _ in (node.meta.get("nn_module_stack") or {}).values() if name]
-    name = str(node.target) if module is not None else " in ".join([node.name, *inside[-1:]])
+    if module is None and (inside := [name for name, _ in node.meta.get("nn_module_stack", {}).values() if name]):
+        name = f"{node.name} in {inside[-1]}"
     shape = node.meta["value"]
     if shape is None or len(shape) < 2 or shape[0] != 2:
         raise NoRuleError(f"{name} ({kind}) joins the images of a batch, which has no rule")
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: places.get(n, n.meta["value"]))
     inputs = tuple(places[parent] for parent in _tensors(node))
-    return Call(
-        name, kind, module, function, tuple(args), kwargs, inputs, tuple(shape[1:]), is_output, variance, variances
-    )  # type: ignore[arg-type]
-
-
-def _method(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    return getattr(x, name)(*args, **kwargs)
+    return Call(name, kind, module, function, args, kwargs, inputs, tuple(shape[1:]), is_output, variance, variances)

@@ -8,27 +8,24 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from nadtools.analytic.covariance import Covariance
-from nadtools.device import available_memory
-from nadtools.moments import fix_signs
-from nadtools.symmetries import SymmetryGroup, apply_symmetry, sectors, symmetries_of
+from nadtools.analytic.covariance import Covariance, require_memory
+from nadtools.moments import GradientMoments, fix_signs
+from nadtools.symmetries import SymmetryGroup, apply_symmetry, symmetries_of
 
 __all__ = ["check_memory", "decompose"]
 
 _SYMMETRIC = 1e-12  # relative deviation up to which a covariance counts as invariant
-_EPS = torch.finfo(torch.float64).eps
 
 
 def check_memory(dimension: int, count: int | None) -> None:
     """Refuse a basis that would not fit, before anything is computed."""
     number = dimension if count is None else count
-    needed, free = 12 * dimension * number, available_memory(torch.device("cpu"))
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"{number} eigenvectors of {dimension} pixels need about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB "
-            "are free; ask for the first ones by num_directions=... (networks without shortcuts or branches), or use "
-            "a smaller image_size"
-        )
+    require_memory(
+        12 * dimension * number,
+        f"{number} eigenvectors of {dimension} pixels",
+        "ask for the first ones by num_directions=... (networks without shortcuts or branches), or use a smaller "
+        "image_size",
+    )
 
 
 def decompose(covariance: Covariance, shape: tuple[int, int, int], count: int | None) -> tuple[Tensor, Tensor]:
@@ -49,26 +46,15 @@ def decompose(covariance: Covariance, shape: tuple[int, int, int], count: int | 
 
 
 def _dense(part: Covariance, size: tuple[int, int], count: int) -> tuple[Tensor, Tensor]:
+    """As an estimate whose sums are exact."""
     matrix = part.matrix()
     matrix = (matrix + matrix.T) / 2
-    values, vectors, keys = [], [], []
-    for number, sector in enumerate(sectors((1, *size), _largest_group(matrix, size))):
-        block_values, block_vectors = torch.linalg.eigh(sector.bases[0].T @ matrix @ sector.bases[0])
-        for copy, basis in enumerate(sector.bases):
-            values.append(block_values)
-            vectors.append(basis @ block_vectors)
-            keys += [(number, -rank, copy) for rank in range(len(block_values))]
-    listed = torch.cat(values)
-    rounding = len(matrix) * _EPS * float(listed.max())
-    listed = torch.where(listed > rounding, listed, 0.0)
-    # Eigenvalues that rounding cannot tell apart are in the order of their sectors.
-    falling = listed.argsort(descending=True)
-    ties = (listed[falling].diff() < -rounding).cumsum(0).tolist()
-    place = dict(zip(falling.tolist(), [0, *ties], strict=True))
-    order = sorted(range(len(keys)), key=lambda i: (place[i], keys[i]))
-    # So that they descend all the same:
-    ordered = listed[order].cummin(0).values
-    return ordered[:count], fix_signs(torch.cat(vectors, dim=1).T[order[:count]]).reshape(-1, *size)
+    moments = GradientMoments((1, *size), _largest_group(matrix, size), num_blocks=1)
+    moments.counts += 1
+    for sector, sums in zip(moments.sectors, moments.sums, strict=True):
+        sums[0] = sector.bases[0].T @ matrix @ sector.bases[0]
+    found = moments.eigendecomposition(errors=False)
+    return _without_rounding(found.values)[:count], found.vectors[:count].reshape(-1, *size)
 
 
 def _largest_group(matrix: Tensor, size: tuple[int, int]) -> SymmetryGroup:
@@ -110,10 +96,13 @@ def _product(part: Covariance, size: tuple[int, int], count: int) -> tuple[Tenso
 
 
 def _axis(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues of one factor, descending and without rounding, and its eigenvectors in columns."""
+    """Eigenvalues of one factor, descending, and its eigenvectors in columns."""
     values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
-    values = torch.where(values > len(matrix) * _EPS * values.max(), values, 0.0)
-    return values.flip(0), vectors.flip(1)
+    return _without_rounding(values.flip(0)), vectors.flip(1)
+
+
+def _without_rounding(values: Tensor) -> Tensor:
+    return torch.where(values > len(values) * torch.finfo(torch.float64).eps * values.max(), values, 0.0)
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

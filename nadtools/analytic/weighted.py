@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from nadtools.analytic.covariance import AxisMap, Covariance, fixed, kernel, mixing
 from nadtools.analytic.operations import Call, Operation
@@ -19,30 +18,20 @@ __all__ = ["attention", "convolution", "linear", "transposed_convolution"]
 def convolution(call: Call) -> Operation:
     """Equal offsets of the kernel on both sides, for each group of channels."""
     layer: Any = call.module
-    if layer.padding_mode not in ("zeros", "reflect"):
-        call.refuse(f"padding by {layer.padding_mode!r} has no rule")
-    maps = []
-    for axis, (size, out) in enumerate(zip(call.place.shape[1:], call.shape[1:], strict=True)):
-        width, stride, dilation = layer.kernel_size[axis], layer.stride[axis], layer.dilation[axis]
-        same = dilation * (width - 1) // 2
-        before = {"same": same, "valid": 0}[layer.padding] if isinstance(layer.padding, str) else layer.padding[axis]
-        if layer.padding_mode == "zeros":
-            maps.append(kernel(size, out, width, stride, before, dilation))
-            continue
-        sides = (before, dilation * (width - 1) - before if layer.padding == "same" else before)
-        padded = F.pad(torch.eye(size)[:, None], sides, "reflect")[:, 0].T
-        maps.append(fixed(padded).then(kernel(len(padded), out, width, stride, 0, dilation)))
+    if layer.padding_mode != "zeros":
+        call.refuse(f"padding by {layer.padding_mode!r} has no rule; nn.ReflectionPad2d before it does")
+    same = [dilation * (width - 1) // 2 for width, dilation in zip(layer.kernel_size, layer.dilation, strict=True)]
+    padding = {"same": same, "valid": (0, 0)}.get(layer.padding, layer.padding)
+    sizes = call.place.shape[1:], call.shape[1:]
+    maps = list(map(kernel, *sizes, layer.kernel_size, layer.stride, padding, layer.dilation))
     return weighted(call, maps, layer.in_channels, layer.out_channels, layer.groups)
 
 
 def transposed_convolution(call: Call) -> Operation:
     """A convolution's offsets the other way round."""
     layer: Any = call.module
-    geometry = zip(
-        call.shape[1:], call.place.shape[1:], layer.kernel_size, layer.stride, layer.padding, layer.dilation,
-        strict=True,
-    )  # fmt: skip
-    turned = [kernel(*numbers) for numbers in geometry]
+    sizes = call.shape[1:], call.place.shape[1:]
+    turned = map(kernel, *sizes, layer.kernel_size, layer.stride, layer.padding, layer.dilation)
     maps = [AxisMap(one.ahead, one.back) for one in turned]
     return weighted(call, maps, layer.in_channels, layer.out_channels, layer.groups)
 
@@ -80,10 +69,11 @@ def weighted(call: Call, maps: Sequence[AxisMap], inputs: int, outputs: int, gro
 def attention(call: Call) -> Operation:
     """At initialisation every query looks at all tokens alike: the mean of the values, and two layers of weights."""
     layer: Any = call.module
-    if not layer.batch_first or [place.kinds for place in call.inputs] != ["pc"] * 3:
-        call.refuse("it expects query, key and value of shape (n, tokens, channels) that depend on the image")
-    if layer.bias_k is not None or layer.add_zero_attn or layer.in_proj_weight is None or call.argument(5, "attn_mask"):
-        call.refuse("masks, keys that are added and sizes of their own for keys and values have no rule")
+    masked = call.argument(3, "key_padding_mask") is not None or call.argument(5, "attn_mask") is not None
+    if masked or not layer.batch_first or [place.kinds for place in call.inputs] != ["pc"] * 3:
+        call.refuse("it expects query, key and value of shape (n, tokens, channels) that depend on the image, no mask")
+    if layer.bias_k is not None or layer.add_zero_attn or layer.in_proj_weight is None:
+        call.refuse("keys that are added and sizes of their own for keys and values have no rule")
     width, tokens = layer.embed_dim, call.inputs[2].positions[0]
     gain = width**2 * weight_variance(call, layer.in_proj_weight[2 * width :])
     gain *= weight_variance(call, layer.out_proj.weight, f"{call.name}.out_proj")
