@@ -40,10 +40,10 @@ import torch
 from torch import Tensor, nn
 
 from nadtools import checks, storage
-from nadtools.analytic.covariance import Covariance
+from nadtools.analytic.covariance import Covariance, require_memory
 from nadtools.analytic.graph import Network, trace
 from nadtools.analytic.operations import NoRuleError
-from nadtools.analytic.spectrum import check_memory, decompose
+from nadtools.analytic.spectrum import decompose
 from nadtools.device import derive_seed, generator, stream, unaffected_by_context
 from nadtools.nads import NADs
 from nadtools.networks import network_source
@@ -106,24 +106,22 @@ def analytic_nads(
 
     Raises
     ------
-    NoRuleError
-        If a layer has no rule; the message names it.
-    TypeError, ValueError
-        If an argument is not as described, or torch.fx cannot trace the network.
-    MemoryError
-        If the images are too large for a complete basis, or for a covariance that is no Kronecker product.
+    NoRuleError, TypeError, ValueError, MemoryError
+        If a layer has no rule (the message names it), an argument is not as described, torch.fx cannot trace the
+        network, or the images are too large for a complete basis or for a covariance that is no Kronecker product.
     """
     shape = _shape(image_size, in_channels)
     checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
     points = _points(evaluation_point, shape, checks.positive_int("num_points", num_points, 10_000), seed)
-    if num_directions is not None:
-        checks.positive_int("num_directions", num_directions, math.prod(shape))
-    check_memory(math.prod(shape), num_directions)
+    dimension = math.prod(shape)
+    count = dimension if num_directions is None else checks.positive_int("num_directions", num_directions, dimension)
+    advice = "ask for the first ones by num_directions=..., or use a smaller image_size"
+    require_memory(12 * dimension * count, f"{count} eigenvectors of {dimension} pixels", advice)
     network, name = _network(architecture, shape, signal_variance, weight_variances, seed, build_options)
     wide = nonlinearity == "infinite-width"
     images = [network.backward(point)[network.image] for point in (points if wide else [None])]
     total = functools.reduce(operator.add, images).scaled(1 / len(images))
-    values, vectors = decompose(total, shape, num_directions)
+    values, vectors = decompose(total, shape, count)
     if not float(values[0]) > 0:
         raise ValueError(
             f"the gradient of {name} vanishes: a layer on every path has weights of zero at initialisation; draw them, "
@@ -140,8 +138,8 @@ def analytic_nads(
         "build_options": {key: repr(value) for key, value in build_options.items()},
         "kronecker": total.is_product,
         "exact": exact + (", but for the terms with first derivatives of the kernel" if wide and at != "zero" else ""),
-        "approximations": network.notes,
-        **({"num_directions": num_directions} if num_directions not in (None, math.prod(shape)) else {}),
+        "approximations": sorted({step.operation.note for step in network.steps} - {""}),
+        **({"num_directions": count} if count < dimension else {}),
         **storage.provenance(seed),
     }
     unknown = torch.full_like(values, math.nan)

@@ -17,12 +17,11 @@ from torch import Tensor
 
 from nadtools.device import available_memory
 
-__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "mixing", "require_memory"]
+__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "require_memory"]
 
 Change = Callable[[Tensor], Tensor]  # of arrays (left, n, n, right)
 
 _SAME = 1e-13  # relative deviation up to which an array counts as a product: a hundred times the rounding of a layer
-_COPIES = 3  # of dense arrays that an operation holds at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,15 +59,6 @@ def kernel(size: int, out: int, width: int, stride: int, padding: int, dilation:
     return AxisMap(lambda g: summed(g, moves, size), lambda k: summed(k, [move[::-1] for move in moves], out))
 
 
-def mixing(size: int, out: int) -> AxisMap:
-    """Independent weights for each pair of positions: the trace times the identity."""
-
-    def white(size: int) -> Change:
-        return lambda g: torch.einsum("lppr,st->lstr", g, torch.eye(size, dtype=torch.float64))
-
-    return AxisMap(white(size), white(out))
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Covariance:
     """A covariance over positions, float64."""
@@ -89,15 +79,10 @@ class Covariance:
         return cls.product([torch.ones(size, size) for size in sizes], scale)
 
     @classmethod
-    def identity(cls, sizes: Sequence[int], scale: float = 1.0) -> Covariance:
-        """Uncorrelated positions."""
-        return cls.product([torch.eye(size) for size in sizes], scale)
-
-    @classmethod
     def from_matrix(cls, matrix: Tensor, sizes: Sequence[int]) -> Covariance:
         """From a (P, P) matrix; a Kronecker product of two factors is recognised."""
-        if len(sizes) < 2:
-            return cls.product([matrix] if sizes else [], 1.0 if sizes else float(matrix))
+        if not sizes:
+            return cls.product([], float(matrix))
         rows, columns = sizes
         array = matrix.reshape(rows, columns, rows, columns).transpose(1, 2)
         table = array.reshape(rows**2, columns**2)
@@ -116,7 +101,7 @@ class Covariance:
         return self.factors is not None
 
     def dense(self) -> Tensor:
-        """As an array of shape (n₁, n₁, n₂, n₂, ...)."""
+        """As an array of shape (n₁, n₁, n₂, n₂)."""
         if self.factors is None:
             assert self.array is not None
             return self.array * self.scale if self.scale != 1 else self.array
@@ -173,10 +158,6 @@ class Covariance:
         """A function of the (P, P) matrix."""
         return Covariance.from_matrix(function(self.matrix()), self.sizes)
 
-    def times(self, other: Covariance) -> Covariance:
-        """The product entry by entry."""
-        return Covariance.from_matrix(self.matrix() * other.matrix(), self.sizes)
-
 
 def require_memory(needed: int, what: str, advice: str) -> None:
     """Refuse what would not fit."""
@@ -188,4 +169,4 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 def _check_memory(sizes: Sequence[int]) -> None:
     what = f"covariances of a map of {'x'.join(map(str, sizes))} positions, which are no Kronecker product,"
     advice = "use a smaller image_size (networks without shortcuts or branches need no such array)"
-    require_memory(8 * _COPIES * math.prod(sizes) ** 2, what, advice)
+    require_memory(3 * 8 * math.prod(sizes) ** 2, what, advice)  # for three such arrays at a time

@@ -7,7 +7,7 @@ import operator
 
 import torch
 
-from nadtools.analytic.covariance import Covariance, fixed
+from nadtools.analytic.covariance import Covariance
 from nadtools.analytic.operations import Call, Operation, Place, passed
 
 __all__ = ["addition", "concatenation", "multiplication", "permutation", "reshape"]
@@ -15,10 +15,8 @@ __all__ = ["addition", "concatenation", "multiplication", "permutation", "reshap
 
 def addition(call: Call) -> Operation:
     """Branches get the same signal; what is added may be a constant."""
-    if any(place != call.place or place.shape != call.shape for place in call.inputs):
-        call.refuse("tensors of different shapes or kinds are added")
-    if call.kwargs.get("alpha", 1) != 1:
-        call.refuse("a factor goes with what is added")
+    if any(place != Place(call.shape, call.place.kinds) for place in call.inputs) or call.kwargs.get("alpha", 1) != 1:
+        call.refuse("tensors of different shapes or kinds, or with a factor, are added")
     count = len(call.inputs)
     # A constant that is added has an influence on later activations only.
     forward = (lambda inputs: functools.reduce(operator.add, inputs)) if count > 1 else None
@@ -36,36 +34,24 @@ def multiplication(call: Call) -> Operation:
 
 
 def concatenation(call: Call) -> Operation:
-    """Every input gets its part of the signal; constants, such as a class token, get none."""
-    tensors, axis = call.argument(0, "tensors"), call.argument(1, "dim", 0) % (len(call.shape) + 1) - 1
-    kinds = call.place.kinds
-    if axis < 0 or any(place.kinds != kinds for place in call.inputs):
-        call.refuse("it joins images, or tensors of different kinds")
-    if kinds[axis] == "c":
-        return Operation(kinds, lambda g, _: [g] * len(call.inputs))
-    if len(call.place.positions) > 1:
-        call.refuse("it joins rows or columns")
-    sizes = [t.shape[axis] if isinstance(t, Place) else t.shape[axis + 1] for t in tensors]
-    parts = zip(torch.eye(sum(sizes)).split(sizes, dim=1), tensors, strict=True)
-    cuts = [fixed(part) for part, tensor in parts if isinstance(tensor, Place)]
-    return Operation(kinds, lambda g, _: [g.through([cut.back]) for cut in cuts])
+    """Of channels: every input gets its part of the signal."""
+    axis = call.argument(1, "dim", 0) % (len(call.shape) + 1) - 1
+    if axis != call.place.kinds.index("c") or any(place.kinds != call.place.kinds for place in call.inputs):
+        call.refuse("it joins images, positions or tensors of different kinds")
+    return Operation(call.place.kinds, lambda g, _: [g] * len(call.inputs))
 
 
 def reshape(call: Call) -> Operation:
-    """Everything becomes channels, as before a linear layer, or rows and columns become one axis of tokens."""
-    place = call.place
-    if call.shape == place.shape:
+    """Everything becomes channels: a linear layer makes positions uncorrelated, and takes the mean of variances."""
+    if call.shape == call.place.shape:
         return passed(call)
-    if len(call.shape) == 1:
-        # Only variances matter to a linear layer, and it takes their mean.
-        return Operation(
-            "c",
-            lambda g, _: [Covariance.identity(place.positions, g.scale)],
-            lambda inputs: Covariance.constant((), float(inputs[0].diagonal().mean())),
-        )
-    if place.kinds != "cpp" or len(call.shape) != 2 or call.shape[0] != place.channels:
-        call.refuse(f"it makes {call.shape} of {place.shape}")
-    return Operation("cp", lambda g, _: [Covariance.from_matrix(g.matrix(), place.positions)])
+    if len(call.shape) != 1:
+        call.refuse(f"it makes {call.shape} of {call.place.shape}, and only a vector has a rule")
+    return Operation(
+        "c",
+        lambda g, _: [Covariance.product([torch.eye(size) for size in call.place.positions], g.scale)],
+        lambda inputs: Covariance.constant((), float(inputs[0].diagonal().mean())),
+    )
 
 
 def permutation(call: Call) -> Operation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx, nn
@@ -16,16 +16,13 @@ from nadtools.analytic.rules import operation, rule_type
 
 __all__ = ["Network", "Step", "trace"]
 
-_ADVICE = "write the network's forward() without branches that depend on values, or use nadtools.estimate_nads"
 
+class Step(NamedTuple):
+    """One layer at work."""
 
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """One layer at work: the name of its result, its own, what it reads, its rule's operation and its place."""
-
-    name: str
-    layer: str
-    inputs: tuple[str, ...]
+    name: str  #: of its result
+    layer: str  #: its name and type
+    inputs: tuple[str, ...]  #: names of the results that it reads
     operation: Operation
     place: Place
 
@@ -42,11 +39,6 @@ class Network:
         """The name of the image's step."""
         return self.steps[0].name
 
-    @property
-    def notes(self) -> list[str]:
-        """What is approximated."""
-        return sorted({step.operation.note for step in self.steps if step.operation.note})
-
     def backward(self, point: Tensor | None = None) -> dict[str, Covariance]:
         """The covariances of what comes back to every tensor, from the output to the image.
 
@@ -55,10 +47,8 @@ class Network:
         ahead = self._forward(point) if point is not None else {}
         last = next(step.place for step in self.steps if step.name == self.output)
         if math.prod(last.positions) > 1:
-            raise ValueError(
-                f"the network's output has the shape {last.shape}; expected one output, or a vector of outputs"
-            )
-        found = {self.output: Covariance.constant(last.positions, 1 / last.channels)}
+            raise ValueError(f"the network returns the shape {last.shape}; expected one output, or a vector of outputs")
+        found = {self.output: Covariance.constant(last.positions, 1 / math.prod(last.shape))}
         met = {self.output: {"output"}}  # weights: signals that met others are uncorrelated
         for step in reversed(self.steps):
             if step.name not in found:
@@ -66,8 +56,6 @@ class Network:
             before = ahead.get(step.inputs[0]) if step.inputs else None
             weights = {step.name} if step.operation.weights else met[step.name]
             for name, part in zip(step.inputs, step.operation.backward(found[step.name], before), strict=True):
-                if part is None:
-                    continue
                 if weights & met.get(name, set()):
                     raise NoRuleError(
                         f"{step.layer} and a layer after it read the output of {name}, and both lead to the same sum "
@@ -106,8 +94,7 @@ class _Recorder(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         value = super().run_node(n)
-        first = value[0] if isinstance(value, tuple) and value else value  # attention has a second result
-        n.meta["value"] = value if not n.meta["depends"] else getattr(first, "shape", None)
+        n.meta["value"] = getattr(value, "shape", None) if n.meta["depends"] else value
         return value
 
 
@@ -117,7 +104,7 @@ def trace(
     """Take a network apart, and look up the rule of each layer; the network stays as it is."""
     modes = {module: module.training for module in network.modules()}
     try:
-        return _steps(_traced(network.eval(), image_shape), signal_variance, variances)
+        return _steps(_traced(network.eval(), image_shape), signal_variance=signal_variance, variances=variances)
     finally:
         for module, mode in modes.items():
             module.training = mode
@@ -128,15 +115,16 @@ def _traced(network: nn.Module, image_shape: tuple[int, int, int]) -> fx.Graph:
     try:
         graph = _Tracer().trace(network)
     except Exception as error:  # any error of the network's own code, run on proxies
-        raise ValueError(f"torch.fx cannot trace the network ({type(error).__name__}: {error}); {_ADVICE}") from error
+        raise ValueError(
+            f"torch.fx cannot trace the network ({type(error).__name__}: {error}); write its forward() without "
+            "branches that depend on values, or use nadtools.estimate_nads"
+        ) from error
     runnable = fx.GraphModule(network, graph)
     graph.eliminate_dead_code()
-    if sum(node.op == "placeholder" for node in graph.nodes) != 1:
-        raise ValueError("the network takes several inputs; expected images alone")
-    for node in graph.nodes:
-        is_size = node.target in ("size", "dim", getattr)  # a constant for us
+    for number, node in enumerate(graph.nodes):
         parents = any(parent.meta["depends"] for parent in node.all_input_nodes)
-        node.meta["depends"] = node.op == "placeholder" or (parents and not is_size)
+        # Sizes are constants for us.
+        node.meta["depends"] = number == 0 or (parents and node.target not in ("size", "dim", getattr))
     parameter = next(network.parameters(), torch.zeros(()))
     x = torch.zeros(2, *image_shape, device=parameter.device, dtype=parameter.dtype)
     try:
@@ -150,31 +138,27 @@ def _traced(network: nn.Module, image_shape: tuple[int, int, int]) -> fx.Graph:
     return graph
 
 
-def _steps(graph: fx.Graph, signal_variance: float, variances: Mapping[str, float]) -> Network:
-    *nodes, end = graph.nodes
-    output = end.args[0]
+def _steps(graph: fx.Graph, **settings: Any) -> Network:
+    image, *nodes = graph.nodes
+    output = nodes.pop().args[0]
     if not isinstance(output, fx.Node) or not output.meta["depends"]:
         raise ValueError("the network returns no tensor that depends on the image; expected one output each")
     last = output  # but for its shape
     while len(last.all_input_nodes) == 1 and last.op != "call_module":
         last = last.all_input_nodes[0]
-    places: dict[fx.Node, Place] = {}
-    steps: list[Step] = []
+    places = {image: Place(tuple(image.meta["value"][1:]), "cpp")}
+    steps = [Step(image.name, "image", (), Operation("cpp", lambda *_: []), places[image])]
     used: set[str] = set()
-    for node in nodes:
-        if node.op == "placeholder":
-            places[node] = Place(tuple(node.meta["value"][1:]), "cpp")
-            steps.append(Step(node.name, "image", (), Operation("cpp", lambda *_: []), places[node]))
-        elif node.meta["depends"]:
-            call = _call(node, places, node is last, signal_variance, variances)
-            if call.name in used:
-                call.refuse("its weights are used twice, so that they are not independent")
-            if call.module is not None and any(p.ndim > 1 for p in call.module.parameters()):
-                used.add(call.name)
-            found = operation(call)
-            places[node] = Place(call.shape, found.kinds)
-            inputs = tuple(parent.name for parent in _tensors(node))
-            steps.append(Step(node.name, f"{call.name} ({call.kind})", inputs, found, places[node]))
+    for node in (node for node in nodes if node.meta["depends"]):
+        call = _call(node, places, is_output=node is last, **settings)
+        if call.name in used:
+            call.refuse("its weights are used twice, so that they are not independent")
+        if call.module is not None and any(weight.ndim > 1 for weight in call.module.parameters()):
+            used.add(call.name)
+        found = operation(call)
+        places[node] = Place(call.shape, found.kinds)
+        inputs = tuple(parent.name for parent in _tensors(node))
+        steps.append(Step(node.name, f"{call.name} ({call.kind})", inputs, found, places[node]))
     return Network(tuple(steps), output.name)
 
 
@@ -185,10 +169,9 @@ def _tensors(node: fx.Node) -> list[fx.Node]:
     return found
 
 
-def _call(
-    node: fx.Node, places: Mapping[fx.Node, Place], is_output: bool, variance: float, variances: Mapping[str, float]
-) -> Call:
-    module, function, name = None, node.target, node.name
+def _call(node: fx.Node, places: Mapping[fx.Node, Place], **settings: Any) -> Call:
+    module, name = None, node.name
+    function: Any = node.target
     if node.op == "call_module":
         name = str(node.target)
         module = function = node.graph.owning_module.get_submodule(name)  # type: ignore[union-attr]
@@ -202,4 +185,4 @@ def _call(
         raise NoRuleError(f"{name} ({kind}) joins the images of a batch, which has no rule")
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: places.get(n, n.meta["value"]))
     inputs = tuple(places[parent] for parent in _tensors(node))
-    return Call(name, kind, module, function, args, kwargs, inputs, tuple(shape[1:]), is_output, variance, variances)
+    return Call(name, kind, module, function, args, kwargs, inputs, tuple(shape[1:]), **settings)

@@ -28,11 +28,6 @@ class Place:
     kinds: str
 
     @property
-    def channels(self) -> int:
-        """How many."""
-        return self.shape[self.kinds.index("c")]
-
-    @property
     def positions(self) -> tuple[int, ...]:
         """Sizes of the axes of positions."""
         return tuple(size for size, kind in zip(self.shape, self.kinds, strict=True) if kind == "p")
@@ -44,8 +39,8 @@ class Operation:
 
     kinds: str  #: of the axes of its result
     #: From the covariance that comes back to its result, and at infinite width the one that went ahead into it, to
-    #: what goes back to each input; None for none.
-    backward: Callable[[Covariance, Covariance | None], Sequence[Covariance | None]]
+    #: what goes back to each input.
+    backward: Callable[[Covariance, Covariance | None], Sequence[Covariance]]
     #: From those that go ahead into its inputs to its result's, at infinite width; None if that is not derived.
     forward: Callable[[Sequence[Covariance]], Covariance] | None = None
     note: str = ""  #: what is approximated

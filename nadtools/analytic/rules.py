@@ -15,16 +15,15 @@ _ACTIVATIONS = (
     nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus,
     nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid,
 )  # fmt: skip
+_LINEAR_MAPS = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, nn.ZeroPad2d, nn.ReflectionPad2d)
 
 # For each type of module, its rule.
 _MODULES: dict[type[nn.Module], Callable[[Call], Operation]] = {
     nn.Conv2d: weighted.convolution,
     nn.ConvTranspose2d: weighted.transposed_convolution,
     nn.Linear: weighted.linear,
-    nn.MultiheadAttention: weighted.attention,
     nn.MaxPool2d: unweighted.max_pooling,
-    **dict.fromkeys((nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample), unweighted.linear_map),
-    **dict.fromkeys((nn.ZeroPad2d, nn.ReflectionPad2d), unweighted.linear_map),
+    **dict.fromkeys(_LINEAR_MAPS, unweighted.linear_map),
     **dict.fromkeys((nn.BatchNorm1d, nn.BatchNorm2d), unweighted.batch_norm),
     **dict.fromkeys((nn.LayerNorm, nn.GroupNorm), unweighted.normalisation),
     **dict.fromkeys((nn.Identity, nn.Dropout, nn.Dropout2d), passed),
@@ -39,7 +38,6 @@ _NAMES: dict[str, Callable[[Call], Operation]] = {
     **dict.fromkeys(("cat", "concat"), forms.concatenation),
     **dict.fromkeys(("flatten", "view", "reshape", "squeeze"), forms.reshape),
     **dict.fromkeys(("permute", "transpose"), forms.permutation),
-    "getitem": unweighted.token,
     "mean": unweighted.average,
     **dict.fromkeys(("interpolate", "pad", "avg_pool2d", "adaptive_avg_pool2d"), unweighted.linear_map),
     **dict.fromkeys(("max_pool2d", "_max_pool2d"), unweighted.max_pooling),

@@ -8,41 +8,29 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from nadtools.analytic.covariance import Covariance, require_memory
+from nadtools.analytic.covariance import Covariance
 from nadtools.moments import GradientMoments, fix_signs
 from nadtools.symmetries import SymmetryGroup, apply_symmetry, symmetries_of
 
-__all__ = ["check_memory", "decompose"]
+__all__ = ["decompose"]
 
 _SYMMETRIC = 1e-12  # relative deviation up to which a covariance counts as invariant
+_EPS = torch.finfo(torch.float64).eps
 
 
-def check_memory(dimension: int, count: int | None) -> None:
-    """Refuse a basis that would not fit, before anything is computed."""
-    number = dimension if count is None else count
-    require_memory(
-        12 * dimension * number,
-        f"{number} eigenvectors of {dimension} pixels",
-        "ask for the first ones by num_directions=... (networks without shortcuts or branches), or use a smaller "
-        "image_size",
-    )
-
-
-def decompose(covariance: Covariance, shape: tuple[int, int, int], count: int | None) -> tuple[Tensor, Tensor]:
+def decompose(covariance: Covariance, shape: tuple[int, int, int], count: int) -> tuple[Tensor, Tensor]:
     """Eigenvalues, descending, and eigenvectors, float32, of an image whose channels all have this covariance.
 
     Eigenvalues below the rounding error of their computation, n ε times the largest of n, are 0. ``shape`` is that of
-    the image, (channels, h, w), and ``count`` says how many; None for all.
+    the image, (channels, h, w), and ``count`` says how many. One channel has no axis of its own.
     """
-    (channels, *size), number = shape, math.prod(shape) if count is None else count
+    channels, *size = shape
     solve = _product if covariance.is_product else _dense
-    values, vectors = solve(covariance, (size[0], size[1]), math.ceil(number / channels))
-    if channels == 1:
-        return values, vectors.float()
+    values, vectors = solve(covariance, (size[0], size[1]), math.ceil(count / channels))
     images = torch.zeros(len(values), channels, *shape)
     for channel in range(channels):
         images[:, channel, channel] = vectors.float()
-    return values.repeat_interleave(channels)[:number], images.flatten(0, 1)[:number]
+    return values.repeat_interleave(channels)[:count], images.flatten(0, 1)[:count].squeeze(1)
 
 
 def _dense(part: Covariance, size: tuple[int, int], count: int) -> tuple[Tensor, Tensor]:
@@ -54,7 +42,12 @@ def _dense(part: Covariance, size: tuple[int, int], count: int) -> tuple[Tensor,
     for sector, sums in zip(moments.sectors, moments.sums, strict=True):
         sums[0] = sector.bases[0].T @ matrix @ sector.bases[0]
     found = moments.eigendecomposition(errors=False)
-    return _without_rounding(found.values)[:count], found.vectors[:count].reshape(-1, *size)
+    values, images = _without_rounding(found.values), found.vectors.reshape(-1, *size)
+    # Eigenvalues that rounding cannot tell apart: first those whose images are equal to their transposes.
+    ties = [0, *(values.diff() < -len(values) * _EPS * values[0]).cumsum(0).tolist()]
+    turned = (images * images.mT).sum((1, 2)).round().tolist() if size[0] == size[1] else values.tolist()
+    order = sorted(range(len(values)), key=lambda i: (ties[i], -turned[i]))[:count]
+    return values[order].cummin(0).values, images[order]
 
 
 def _largest_group(matrix: Tensor, size: tuple[int, int]) -> SymmetryGroup:
@@ -102,7 +95,7 @@ def _axis(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _without_rounding(values: Tensor) -> Tensor:
-    return torch.where(values > len(values) * torch.finfo(torch.float64).eps * values.max(), values, 0.0)
+    return torch.where(values > len(values) * _EPS * values.max(), values, 0.0)
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor
 from nadtools.analytic.covariance import Covariance, fixed
 from nadtools.analytic.operations import Call, Operation, passed
 
-__all__ = ["activation", "average", "batch_norm", "linear_map", "max_pooling", "normalisation", "token"]
+__all__ = ["activation", "average", "batch_norm", "linear_map", "max_pooling", "normalisation"]
 
 
 def linear_map(call: Call) -> Operation:
@@ -33,8 +33,8 @@ def linear_map(call: Call) -> Operation:
 def max_pooling(call: Call) -> Operation:
     """The response to a line is 1 at the windows that meet it."""
     windows = [line / line.sum(1, keepdim=True) for line in _responses(call)]
-    exact = _along_axes(call, *windows)
-    return dataclasses.replace(exact, forward=None, note="max pooling as the average over its windows")
+    note = "max pooling as the average over its windows"
+    return dataclasses.replace(_along_axes(call, *windows), forward=None, note=note)
 
 
 def _run(call: Call, image: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ def _responses(call: Call) -> tuple[Tensor, Tensor]:
 
     For maps A and B these are A times an entry of B 1, and B times an entry of A 1, the largest ones.
     """
-    if call.place.kinds != "cpp" or len(call.shape) != 3 or call.shape[0] != call.place.channels:
+    if call.place.kinds != "cpp" or len(call.shape) != 3 or call.shape[0] != call.place.shape[0]:
         call.refuse("it expects a map of rows and columns, and leaves the channels as they are")
     height, width = call.place.positions
     ones = torch.ones(height, width, dtype=torch.float64)
@@ -73,23 +73,7 @@ def average(call: Call) -> Operation:
     chosen = {axis % (len(call.place.shape) + 1) - 1 for axis in (axes if isinstance(axes, tuple | list) else [axes])}
     if chosen != {axis for axis, kind in enumerate(call.place.kinds) if kind == "p"}:
         call.refuse("it averages over more or less than all positions")
-    shares = [torch.full((size,), 1 / size, dtype=torch.float64) for size in call.place.positions]
-    return _to_one(call, shares)
-
-
-def token(call: Call) -> Operation:
-    """One token, x[:, i], of all; or the first one of a layer's results."""
-    chosen = call.args[1]
-    if chosen == 0 and call.shape == call.place.shape:
-        return passed(call)
-    if call.place.kinds != "pc" or len(call.shape) != 1 or chosen[0] != slice(None):
-        call.refuse("only single tokens can be picked")
-    return _to_one(call, [torch.eye(call.place.shape[0], dtype=torch.float64)[chosen[1]]])
-
-
-def _to_one(call: Call, shares: list[Tensor]) -> Operation:
-    """A weighted sum over all positions, whose axes are left out or of size 1."""
-    spread = Covariance.product([share[:, None] * share for share in shares])
+    spread = Covariance.constant(call.place.positions, 1 / math.prod(call.place.positions) ** 2)
     kinds = call.place.kinds if len(call.shape) > 1 else "c"
     return Operation(kinds, lambda g, _: [spread.scaled(float(g.diagonal().sum()))])
 
@@ -103,7 +87,9 @@ def activation(call: Call) -> Operation:
         return passed(call, gain, note=f"{call.kind} as its gain for a signal of variance {call.signal_variance:g}")
 
     def backward(g: Covariance, ahead: Covariance | None) -> list[Covariance]:
-        return [g.times(ahead.map(lambda k: wide_covariances(slope, k)[1])) if ahead else g.scaled(gain)]
+        if ahead is None:
+            return [g.scaled(gain)]
+        return [g.map(lambda matrix: matrix * wide_covariances(slope, ahead.matrix())[1])]
 
     return Operation(call.place.kinds, backward, lambda inputs: inputs[0].map(lambda k: wide_covariances(slope, k)[0]))
 

@@ -1,18 +1,16 @@
-"""Rules of layers with independent weights: convolutions, linear layers, and attention at initialisation."""
+"""Rules of layers with independent weights: convolutions and linear layers."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from nadtools.analytic.covariance import AxisMap, Covariance, fixed, kernel, mixing
+from nadtools.analytic.covariance import AxisMap, Covariance, kernel
 from nadtools.analytic.operations import Call, Operation
 
-__all__ = ["attention", "convolution", "linear", "transposed_convolution"]
+__all__ = ["convolution", "linear", "transposed_convolution"]
 
 
 def convolution(call: Call) -> Operation:
@@ -37,12 +35,11 @@ def transposed_convolution(call: Call) -> Operation:
 
 
 def linear(call: Call) -> Operation:
-    """On channels a factor; on positions, as where tokens are mixed, the trace times the identity."""
+    """A factor, at every position."""
     layer: Any = call.module
-    if call.place.kinds[-1] == "c":
-        return weighted(call, [_unchanged] * len(call.place.positions), layer.in_features, layer.out_features)
-    maps = [_unchanged] * (len(call.place.positions) - 1) + [mixing(layer.in_features, layer.out_features)]
-    return dataclasses.replace(weighted(call, maps, 1, 1), forward=None)
+    if call.place.kinds[-1] != "c":
+        call.refuse("it works along an axis of positions")
+    return weighted(call, [_unchanged] * len(call.place.positions), layer.in_features, layer.out_features)
 
 
 _unchanged = AxisMap(lambda g: g, lambda k: k)
@@ -66,26 +63,10 @@ def weighted(call: Call, maps: Sequence[AxisMap], inputs: int, outputs: int, gro
     return Operation(call.place.kinds, backward, forward if groups == 1 else None, weights=True)
 
 
-def attention(call: Call) -> Operation:
-    """At initialisation every query looks at all tokens alike: the mean of the values, and two layers of weights."""
-    layer: Any = call.module
-    masked = call.argument(3, "key_padding_mask") is not None or call.argument(5, "attn_mask") is not None
-    if masked or not layer.batch_first or [place.kinds for place in call.inputs] != ["pc"] * 3:
-        call.refuse("it expects query, key and value of shape (n, tokens, channels) that depend on the image, no mask")
-    if layer.bias_k is not None or layer.add_zero_attn or layer.in_proj_weight is None:
-        call.refuse("keys that are added and sizes of their own for keys and values have no rule")
-    width, tokens = layer.embed_dim, call.inputs[2].positions[0]
-    gain = width**2 * weight_variance(call, layer.in_proj_weight[2 * width :])
-    gain *= weight_variance(call, layer.out_proj.weight, f"{call.name}.out_proj")
-    mean = fixed(torch.full((call.place.positions[0], tokens), 1 / tokens, dtype=torch.float64))
-    note = "attention as the mean of all tokens"
-    return Operation("pc", lambda g, _: [None, None, g.through([mean.back]).scaled(gain)], None, note, weights=True)
-
-
-def weight_variance(call: Call, weight: Tensor, name: str = "") -> float:
+def weight_variance(call: Call, weight: Tensor) -> float:
     """The variance of a layer's weights: the one given, PyTorch's default where they follow it, else measured."""
-    if (name or call.name) in call.variances:
-        return call.variances[name or call.name]
+    if call.name in call.variances:
+        return call.variances[call.name]
     values, fan_in = weight.detach().double(), weight[0].numel()
     mean, square = float(values.mean()), float(values.square().mean())
     if call.is_output and square == 0:
