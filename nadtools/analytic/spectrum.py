@@ -74,7 +74,7 @@ def _product(part: Covariance, size: tuple[int, int], count: int) -> tuple[Tenso
     same = size[0] == size[1] and _same(first, second)
     (values, down), (others, across) = _axis(first), _axis(first if same else second)
     scale = part.scale * math.prod(float(factor.abs().max()) for factor in part.factors)
-    products = scale * values[:, None] * others
+    products = scale * (values[:, None] * others)
     order = products.flatten().argsort(descending=True, stable=True)[:count]
     parity = (across * across.flip(0)).sum(0).round(decimals=6)  # of even and odd vectors 1 and -1
     images = torch.empty(len(order), *size, dtype=torch.float64)
