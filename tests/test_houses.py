@@ -28,11 +28,8 @@ FLOORS = (
         "nads",
     ),
     *(
-        "analytic.activations",
         "analytic.covariance",
-        "analytic.signals",
         "analytic.operations",
-        "analytic.geometry",
         "analytic.weighted",
         "analytic.unweighted",
         "analytic.forms",

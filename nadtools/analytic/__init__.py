@@ -18,18 +18,21 @@ is linear. Without shortcuts every step acts on rows and columns separately: C i
 
 **With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by
 :math:`\dot\Lambda(p, p') = E[\varphi'(z_p) \varphi'(z_{p'})]`, where the z are normal with the covariance that the same
-kind of recursion carries forward. For average pooling and x₀ = 0 that is exact in the limit of infinite width. In that
-limit f is a Gaussian process, with a kernel K, and :math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. By the
+kind of recursion carries forward. In the limit of infinite width f is a Gaussian process with a kernel K, and
+:math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. **The recursion is exact there at x₀ = 0 only**: by the
 chain rule every activation gives :math:`\dot\Lambda` times the mixed derivative of the kernel before it, plus second
-derivatives of Λ times products of *first* derivatives. These are zero at x₀ = 0, because K(x, 0) is even in x, but
-elsewhere they are not: there the recursion leaves them out, and how much that is must be measured.
+derivatives of Λ times products of *first* derivatives of that kernel. These vanish at x₀ = 0, because K(x, 0) is even
+in x; elsewhere they do not, and the recursion leaves them out.
+
 ``nonlinearity="linear"`` takes :math:`\dot\Lambda = E[\varphi'^2]` everywhere: the limit at x₀ = 0 for convolutions
 without padding, where all positions have the same z, and an approximation else.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
@@ -37,10 +40,10 @@ import torch
 from torch import Tensor, nn
 
 from nadtools import checks, storage
-from nadtools.analytic.covariance import Covariance
+from nadtools.analytic.covariance import Covariance, require_memory
 from nadtools.analytic.graph import Network, trace
 from nadtools.analytic.operations import NoRuleError
-from nadtools.analytic.spectrum import check_memory, decompose
+from nadtools.analytic.spectrum import decompose
 from nadtools.device import derive_seed, generator, stream, unaffected_by_context
 from nadtools.nads import NADs
 from nadtools.networks import network_source
@@ -71,26 +74,24 @@ def analytic_nads(
     Parameters
     ----------
     architecture : str, nn.Module or callable
-        A name that :func:`nadtools.build` knows; a network that torch.fx can trace and that is made of layers with a
-        rule (see :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is
-        looked at, for its layers and the variances of its weights, which must be initial ones.
+        A name that :func:`nadtools.build` knows; a network that torch.fx can trace, of layers that have a rule (see
+        :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is looked at,
+        for its layers and the variances of its weights, which must be initial ones.
     image_size : (int, int)
     in_channels : int
     nonlinearity : {"linear", "infinite-width"}
-        See the head of this module.
+        See the head of this module, also for what is exact.
     evaluation_point : {"zero", "normal"} or Tensor
         For ``"infinite-width"``: x₀ = 0 (only biases then reach the activations); x₀ ~ N(0, I), averaged over
-        ``num_points`` draws; or an image of shape (channels, h, w). Exact at 0 only: see the head of this module.
+        ``num_points`` draws; or an image of shape (channels, h, w).
     num_points : int
     signal_variance : float
-        For ``"linear"``: the variance of what activations and Layer- and GroupNorm get. The gain of ReLU and its kin
-        does not depend on it, and without shortcuts it is a factor of all eigenvalues.
+        Of what activations and normalisations get. The gain of ReLU does not depend on it.
     weight_variances : mapping, optional
-        Var(w) by the qualified name of a layer, in place of what its weights say: the exact 1/(3 fan_in) if they follow
-        PyTorch's default, else their mean square.
+        Var(w) by the qualified name of a layer, in place of what its weights say: 1/(3 fan_in) if they follow PyTorch's
+        default, else their mean square.
     num_directions : int, optional
-        Only the first so many directions, for images that are too large for a complete basis. The covariance must be a
-        Kronecker product: a network without shortcuts or branches.
+        Only the first so many, for images too large for a complete basis; for networks without shortcuts or branches.
     seed : int
         Of the network that is looked at, and of the points.
     **build_options
@@ -99,54 +100,46 @@ def analytic_nads(
     Returns
     -------
     NADs
-        The eigenvalues are those of one output (of several, their mean). Directions that the linear network cannot
-        see have eigenvalues of exactly 0. ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is
-        sampled. ``metadata["approximations"]`` lists what is not exact, ``metadata["num_directions"]`` is there if
-        the basis is not complete.
+        The eigenvalues are those of one output (of several, their mean); exactly 0 where the linear network is blind.
+        ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is sampled. ``metadata["approximations"]``
+        lists what is not exact, ``metadata["num_directions"]`` is there if the basis is not complete.
 
     Raises
     ------
-    NoRuleError
-        If a layer has no rule; the message names it.
-    TypeError, ValueError
-        If an argument is not as described, or torch.fx cannot trace the network.
-    MemoryError
-        If the images are too large for a complete basis, or for a covariance that is no Kronecker product.
+    NoRuleError, TypeError, ValueError, MemoryError
+        If a layer has no rule (the message names it), an argument is not as described, torch.fx cannot trace the
+        network, or the images are too large for a complete basis or for a covariance that is no Kronecker product.
     """
-    height, width = checks.check_shape("image_size", image_size)
-    shape = (checks.positive_int("in_channels", in_channels), height, width)
-    if num_directions is not None:
-        num_directions = checks.positive_int("num_directions", num_directions, math.prod(shape))
-    check_memory(math.prod(shape), num_directions)
-    network, name, points = _prepared(
-        architecture, shape, nonlinearity, evaluation_point, num_points, signal_variance, weight_variances, seed,
-        build_options,
-    )  # fmt: skip
-    channels = [_at_image(network, shape, point) for point in points]
-    total = channels[0]
-    for more in channels[1:]:
-        total = [a + b for a, b in zip(total, more, strict=True)]
-    values, vectors = decompose([part.scaled(1 / len(points)) for part in total], shape, num_directions)
+    shape = _shape(image_size, in_channels)
+    checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
+    points = _points(evaluation_point, shape, checks.positive_int("num_points", num_points, 10_000), seed)
+    dimension = math.prod(shape)
+    count = dimension if num_directions is None else checks.positive_int("num_directions", num_directions, dimension)
+    advice = "ask for the first ones by num_directions=..., or use a smaller image_size"
+    require_memory(12 * dimension * count, f"{count} eigenvectors of {dimension} pixels", advice)
+    network, name = _network(architecture, shape, signal_variance, weight_variances, seed, build_options)
+    wide = nonlinearity == "infinite-width"
+    images = [network.backward(point)[network.image] for point in (points if wide else [None])]
+    total = functools.reduce(operator.add, images).scaled(1 / len(images))
+    values, vectors = decompose(total, shape, count)
     if not float(values[0]) > 0:
         raise ValueError(
             f"the gradient of {name} vanishes: a layer on every path has weights of zero at initialisation; draw them, "
             "or give their variance by weight_variances"
         )
-    exact = nonlinearity == "infinite-width"
-    limit = "in the limit of infinite width"
-    if not (isinstance(evaluation_point, str) and evaluation_point == "zero"):
-        limit += ", but for the terms with first derivatives of the kernel"
+    at = evaluation_point if isinstance(evaluation_point, str) else "tensor"
+    exact = "in the limit of infinite width" if wide else "for the network with constant activation gains"
     metadata = {
         "architecture": name,
         "method": "analytic",
         "nonlinearity": nonlinearity,
-        "evaluation_point": evaluation_point if isinstance(evaluation_point, str) else "tensor",
+        "evaluation_point": at,
         "signal_variance": float(signal_variance),
         "build_options": {key: repr(value) for key, value in build_options.items()},
-        "kronecker": all(part.is_product for part in total),
-        "exact": limit if exact else "for the network with constant activation gains",
-        "approximations": network.notes,
-        **({"num_directions": num_directions} if num_directions not in (None, math.prod(shape)) else {}),
+        "kronecker": total.is_product,
+        "exact": exact + (", but for the terms with first derivatives of the kernel" if wide and at != "zero" else ""),
+        "approximations": sorted({step.operation.note for step in network.steps} - {""}),
+        **({"num_directions": count} if count < dimension else {}),
         **storage.provenance(seed),
     }
     unknown = torch.full_like(values, math.nan)
@@ -166,94 +159,54 @@ def covariances(
 ) -> dict[str, Covariance]:
     """The covariance of the signal that comes back to each layer's result, of the linear network.
 
-    Parameters
-    ----------
-    architecture, image_size, in_channels, signal_variance, weight_variances, seed, **build_options
-        As for :func:`analytic_nads`.
-
-    Returns
-    -------
-    dict
-        From the name of each layer and its type, in the order in which the signal meets them, to the mean of its
-        channels' covariances over positions; last, ``"image"``. :meth:`Covariance.matrix` has the numbers,
-        :meth:`Covariance.quadratic` is the alignment of a direction, for images of any size.
-
-    Raises
-    ------
-    NoRuleError, TypeError, ValueError, MemoryError
-        As :func:`analytic_nads`.
+    Arguments and errors are those of :func:`analytic_nads`. From the name of each layer and its type, in the order in
+    which the signal meets them, to the covariance over the positions of a channel; last, ``"image"``.
+    :meth:`Covariance.matrix` has the numbers, :meth:`Covariance.quadratic` is the alignment of a direction, for images
+    of any size.
     """
-    height, width = checks.check_shape("image_size", image_size)
-    shape = (checks.positive_int("in_channels", in_channels), height, width)
-    network, _, _ = _prepared(
-        architecture, shape, "linear", "zero", 1, signal_variance, weight_variances, seed, build_options
-    )
+    shape = _shape(image_size, in_channels)
+    network, _ = _network(architecture, shape, signal_variance, weight_variances, seed, build_options)
     layers = {step.name: step.layer for step in network.steps}
     found: dict[str, Covariance] = {}
-    for name, signal in network.covariances().items():
-        layer = layers.get(name, name)
-        number = sum(other.split(" #")[0] == layer for other in found)
-        found[f"{layer} #{number + 1}" if number else layer] = signal.mean()
+    for name, covariance in network.backward().items():
+        number = sum(other.split(" #")[0] == layers[name] for other in found)
+        found[f"{layers[name]} #{number + 1}" if number else layers[name]] = covariance
     return found
 
 
-def _prepared(
+def _shape(image_size: tuple[int, int], in_channels: int) -> tuple[int, int, int]:
+    height, width = checks.check_shape("image_size", image_size)
+    return checks.positive_int("in_channels", in_channels), height, width
+
+
+def _network(
     architecture: str | nn.Module | Callable[[], nn.Module],
     shape: tuple[int, int, int],
-    nonlinearity: Nonlinearity,
-    point: EvaluationPoint,
-    num_points: int,
     signal_variance: float,
     weight_variances: Mapping[str, float] | None,
     seed: int,
     build_options: dict[str, Any],
-) -> tuple[Network, str, list[Covariance | None]]:
-    """The network taken apart, its name, and x₀x₀ᵀ for each evaluation point."""
-    checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))
-    num_points = checks.positive_int("num_points", num_points, 10_000)
+) -> tuple[Network, str]:
+    """The layers of an architecture, and its name."""
     variance = checks.positive_number("signal_variance", signal_variance)
     checks.instance("weight_variances", weight_variances or {}, Mapping, "a mapping of layers to variances")
     given = {k: checks.nonnegative_number(f"weight_variances[{k!r}]", v) for k, v in (weight_variances or {}).items()}
+    build = (lambda: architecture) if isinstance(architecture, nn.Module) else architecture
+    source = network_source(build, shape, build_options, chosen={"num_classes": 1}, caller="analytic_nads")
+    module = source(derive_seed(stream(checks.check_seed(seed), "network of a closed form")))
+    checks.instance("the result of the callable", module, nn.Module, "a torch.nn.Module")
+    for layer in given.keys() - dict(module.named_modules()).keys():
+        raise ValueError(f"got weight_variances for {layer!r}, which the network lacks; expected a layer's name")
+    name = type(module).__name__ if module is architecture else source.name
+    return trace(module, shape, variance, given), name
+
+
+def _points(point: EvaluationPoint, shape: tuple[int, int, int], count: int, seed: int) -> list[Tensor]:
     if isinstance(point, Tensor):
         if checks.tensor("evaluation_point", point).shape != shape:
             raise ValueError(f"got evaluation_point of shape {tuple(point.shape)}; expected {shape}")
-    else:
-        checks.choice("evaluation_point", point, ("zero", "normal"))
-    checks.check_seed(seed)
-    if isinstance(architecture, nn.Module):
-        if build_options:
-            raise TypeError(f"got {', '.join(build_options)} for a network; options are for named architectures")
-        module, name = architecture, type(architecture).__name__
-    else:
-        source = network_source(architecture, shape, build_options, chosen={"num_classes": 1}, caller="analytic_nads")
-        module, name = source(derive_seed(stream(seed, "network of a closed form"))), source.name
-        checks.instance("the result of the callable", module, nn.Module, "a torch.nn.Module")
-    unknown = [
-        layer for layer in given if layer.split(".in_proj")[0].split(".out_proj")[0] not in dict(module.named_modules())
-    ]
-    if unknown:
-        raise ValueError(f"got weight_variances for {unknown[0]!r}, which the network lacks; expected a layer's name")
-    network = trace(module, shape, variance, given)
-    if nonlinearity == "linear":
-        return network, name, [None]
-    return network, name, [_second_moment(x) for x in _points(point, shape, num_points, seed)]
-
-
-def _points(point: EvaluationPoint, shape: tuple[int, int, int], num_points: int, seed: int) -> list[Tensor]:
-    if isinstance(point, Tensor):
         return [point]
-    if point == "zero":
+    if checks.choice("evaluation_point", point, ("zero", "normal")) == "zero":
         return [torch.zeros(shape)]
-    purpose = stream(seed, "points of a closed form")
-    return [torch.randn(shape, generator=generator(torch.device("cpu"), purpose, i)) for i in range(num_points)]
-
-
-def _second_moment(point: Tensor) -> Covariance:
-    rows = point.to("cpu", torch.float64).flatten(1)
-    return Covariance.from_matrix(rows.T @ rows / len(rows), point.shape[1:])
-
-
-def _at_image(network: Network, shape: tuple[int, int, int], point: Covariance | None) -> list[Covariance]:
-    """The covariance of each channel of the image."""
-    signal = network.covariances(point)["image"]
-    return [signal.parts[int(label)] for label in signal.labels]
+    purpose = stream(checks.check_seed(seed), "points of a closed form")
+    return [torch.randn(shape, generator=generator(torch.device("cpu"), purpose, i)) for i in range(count)]

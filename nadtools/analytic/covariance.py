@@ -1,49 +1,72 @@
 r"""Covariances over the positions of a feature map, and what linear layers do to them.
 
 The covariance :math:`G(p, p')` of one channel's signal at positions p = (row, column) is kept as a Kronecker product
-:math:`c\,G_1 \otimes G_2 \otimes \dots`, one factor for each axis, as long as it is one: all operations here act on one
-axis at a time, so only sums of different products end that. Then it is an array with two entries for each axis.
+:math:`c\,G_1 \otimes G_2`, one factor for each axis, as long as it is one: all linear layers act on one axis at a time,
+so only sums of different products end that. Then it is an array with two entries for each axis.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from nadtools.device import available_memory
 
-__all__ = ["Covariance", "Shift"]
+__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "require_memory"]
 
-Shift = tuple[slice, slice]  # entries of one axis, and the entries of another that they go to
+Change = Callable[[Tensor], Tensor]  # of arrays (left, n, n, right)
 
-_SAME = 1e-13  # relative difference below which two factors count as one: a hundred times the rounding of a layer
-_COPIES = 3  # dense arrays that an operation holds at a time
+_SAME = 1e-13  # relative deviation up to which an array counts as a product: a hundred times the rounding of a layer
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisMap:
+    """What a layer does to covariances along an axis: of the signal that comes back, and of the one that goes ahead."""
+
+    back: Change
+    ahead: Change
+
+
+def fixed(matrix: Tensor) -> AxisMap:
+    r"""A linear map A, of shape (out, in): :math:`A^T G A`, and :math:`A K A^T` ahead."""
+
+    def through(a: Tensor) -> Change:
+        return lambda g: torch.einsum("lqsr,qp,st->lptr", g, a, a)
+
+    return AxisMap(through(matrix.double()), through(matrix.double().T))
+
+
+def kernel(size: int, out: int, width: int, stride: int, padding: int, dilation: int) -> AxisMap:
+    """Independent weights for the offsets of a kernel: the sum over offsets, which move both ends alike."""
+    moves = []
+    for offset in (number * dilation - padding for number in range(width)):
+        first, last = max(0, -(offset // stride)), min(out - 1, (size - 1 - offset) // stride)
+        if first <= last:
+            entries = slice(first, last + 1)  # of the result, and what they see:
+            moves.append((entries, slice(first * stride + offset, last * stride + offset + 1, stride)))
+
+    def summed(g: Tensor, moves: Iterable[tuple[slice, slice]], size: int) -> Tensor:
+        result = g.new_zeros(g.shape[0], size, size, g.shape[3])
+        for source, target in moves:
+            result[:, target, target] += g[:, source, source]
+        return result
+
+    return AxisMap(lambda g: summed(g, moves, size), lambda k: summed(k, [move[::-1] for move in moves], out))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Covariance:
-    """A covariance over positions, float64.
+    """A covariance over positions, float64."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Of the axes of positions; () for a single number.
-    scale : float
-        Multiplies all that follows.
-    factors : tuple of Tensor, or None
-        One (n, n) matrix for each axis, if the covariance is a Kronecker product.
-    array : Tensor or None
-        Otherwise: shape (n₁, n₁, n₂, n₂, ...).
-    """
-
-    sizes: tuple[int, ...]
-    scale: float = 1.0
-    factors: tuple[Tensor, ...] | None = None
-    array: Tensor | None = None
+    sizes: tuple[int, ...]  #: of the axes of positions; () for a single number
+    scale: float = 1.0  #: multiplies all that follows
+    factors: tuple[Tensor, ...] | None = None  #: one (n, n) matrix for each axis, for a Kronecker product
+    array: Tensor | None = None  #: otherwise: shape (n₁, n₁, n₂, n₂)
 
     @classmethod
     def product(cls, factors: Sequence[Tensor], scale: float = 1.0) -> Covariance:
@@ -51,20 +74,26 @@ class Covariance:
         return cls(tuple(len(factor) for factor in factors), scale, tuple(f.to(torch.float64) for f in factors))
 
     @classmethod
-    def identity(cls, sizes: Sequence[int], scale: float = 1.0) -> Covariance:
-        """Uncorrelated positions."""
-        return cls.product([torch.eye(size, dtype=torch.float64) for size in sizes], scale)
-
-    @classmethod
     def constant(cls, sizes: Sequence[int], scale: float = 1.0) -> Covariance:
         """The same signal at all positions."""
-        return cls.product([torch.ones(size, size, dtype=torch.float64) for size in sizes], scale)
+        return cls.product([torch.ones(size, size) for size in sizes], scale)
 
     @classmethod
     def from_matrix(cls, matrix: Tensor, sizes: Sequence[int]) -> Covariance:
         """From a (P, P) matrix; a Kronecker product of two factors is recognised."""
-        sizes, order = tuple(sizes), _interleaved(len(sizes))
-        return cls(sizes, 1.0, None, matrix.reshape(*sizes, *sizes).permute(order))._separated()
+        if not sizes:
+            return cls.product([], float(matrix))
+        rows, columns = sizes
+        array = matrix.reshape(rows, columns, rows, columns).transpose(1, 2)
+        table = array.reshape(rows**2, columns**2)
+        row, column = divmod(int(table.abs().argmax()), columns**2)
+        pivot = float(table[row, column])
+        if pivot == 0:
+            return cls.constant(sizes, 0.0)
+        left, right = table[:, column] / pivot, table[row]
+        if float((table - left[:, None] * right).abs().max()) > _SAME * abs(pivot):
+            return cls((rows, columns), 1.0, None, array)
+        return cls.product([left.view(rows, rows), right.view(columns, columns)])
 
     @property
     def is_product(self) -> bool:
@@ -72,30 +101,25 @@ class Covariance:
         return self.factors is not None
 
     def dense(self) -> Tensor:
-        """As an array of shape (n₁, n₁, n₂, n₂, ...)."""
-        if self.array is not None:
+        """As an array of shape (n₁, n₁, n₂, n₂)."""
+        if self.factors is None:
+            assert self.array is not None
             return self.array * self.scale if self.scale != 1 else self.array
-        self._check_memory()
-        assert self.factors is not None
-        result = torch.full((), self.scale, dtype=torch.float64)
-        for factor in self.factors:
-            result = result[..., None, None] * factor
-        return result
+        _check_memory(self.sizes)
+        start = torch.tensor(self.scale, dtype=torch.float64)
+        return functools.reduce(lambda array, factor: array[..., None, None] * factor, self.factors, start)
 
     def matrix(self) -> Tensor:
         """As a matrix of shape (P, P), positions row by row."""
-        order, count = _interleaved(len(self.sizes)), math.prod(self.sizes)
-        back = sorted(range(len(order)), key=order.__getitem__)
-        return self.dense().permute(back).reshape(count, count)
+        count, axes = math.prod(self.sizes), range(2 * len(self.sizes))
+        return self.dense().permute([*axes[::2], *axes[1::2]]).reshape(count, count)
 
     def diagonal(self) -> Tensor:
         """The variances, of shape ``sizes``."""
         if self.factors is None:
             return self.matrix().diagonal().reshape(self.sizes)
-        result = torch.full((), self.scale, dtype=torch.float64)
-        for factor in self.factors:
-            result = result[..., None] * factor.diagonal()
-        return result
+        start = torch.tensor(self.scale, dtype=torch.float64)
+        return functools.reduce(lambda array, factor: array[..., None] * factor.diagonal(), self.factors, start)
 
     def quadratic(self, v: Tensor) -> float:
         r""":math:`v^T G v` for a v of shape ``sizes``, at any size for a Kronecker product."""
@@ -112,136 +136,37 @@ class Covariance:
         return dataclasses.replace(self, scale=self.scale * gain)
 
     def __add__(self, other: Covariance) -> Covariance:
-        if self.scale == 0 or other.scale == 0:
-            return other if self.scale == 0 else self
-        if self.factors is not None and other.factors is not None:
-            ratios = [_ratio(a, b) for a, b in zip(self.factors, other.factors, strict=True)]
-            different = [axis for axis, ratio in enumerate(ratios) if ratio is None]
-            common = other.scale / self.scale * math.prod(ratio for ratio in ratios if ratio is not None)
-            if not different:
-                return self.scaled(1 + common)
-            if len(different) == 1:
-                axis = different[0]
-                return self._with_factor(axis, self.factors[axis] + common * other.factors[axis])
+        if self.is_product and other.is_product:
+            return Covariance.from_matrix(self.matrix() + other.matrix(), self.sizes)
         return Covariance(self.sizes, 1.0, None, self.dense() + other.dense())
 
-    def congruent(self, axis: int, matrix: Tensor) -> Covariance:
-        """The covariance of Mᵀ applied to the signal along an axis; M has shape (n, m) and the axis becomes m long."""
+    def through(self, changes: Iterable[Change]) -> Covariance:
+        """Changed along one axis after the other."""
         if self.factors is not None:
-            return self._with_factor(axis, matrix.T @ self.factors[axis] @ matrix)
-
-        def apply(array: Tensor) -> Tensor:
-            half = torch.einsum("lqtr,qp->lptr", array, matrix)
-            return torch.einsum("lptr,ts->lpsr", half, matrix)
-
-        return self._on_axis(axis, apply, matrix.shape[1])
-
-    def shifted(self, axis: int, shifts: Sequence[Shift], size: int) -> Covariance:
-        """The sum, over shifts, of the signal's covariance moved along an axis: both ends by the same shift."""
-
-        def apply(array: Tensor) -> Tensor:
-            result = array.new_zeros(array.shape[0], size, size, array.shape[3])
-            for source, target in shifts:
-                result[:, target, target] += array[:, source, source]
-            return result
-
-        if self.factors is not None:
-            return self._with_factor(axis, apply(self.factors[axis][None, :, :, None])[0, :, :, 0])
-        return self._on_axis(axis, apply, size)
-
-    def whitened(self, axis: int, size: int) -> Covariance:
-        """The trace over an axis, times the identity on a new axis of this size in its place."""
-        eye = torch.eye(size, dtype=torch.float64)
-        if self.factors is not None:
-            return self._with_factor(axis, self.factors[axis].trace() * eye)
-        return self._on_axis(axis, lambda a: torch.einsum("lppr,st->lstr", a, eye), size)
-
-    def permuted(self, order: Sequence[int]) -> Covariance:
-        """With its axes in another order."""
-        sizes = tuple(self.sizes[axis] for axis in order)
-        if self.factors is not None:
-            return dataclasses.replace(self, sizes=sizes, factors=tuple(self.factors[axis] for axis in order))
-        assert self.array is not None
-        pairs = [entry for axis in order for entry in (2 * axis, 2 * axis + 1)]
-        return dataclasses.replace(self, sizes=sizes, array=self.array.permute(pairs))
-
-    def reshaped(self, sizes: Sequence[int]) -> Covariance:
-        """With its axes merged or split, positions in the same order."""
-        sizes = tuple(sizes)
-        if sizes == self.sizes:
-            return self
-        ours, theirs = ([n for n in shape if n > 1] for shape in (self.sizes, sizes))
-        if self.factors is not None and ours == theirs:
-            left = iter(factor for factor in self.factors if len(factor) > 1)
-            ones = math.prod(float(factor) for factor in self.factors if len(factor) == 1)
-            single = torch.ones(1, 1, dtype=torch.float64)
-            return Covariance.product([next(left) if n > 1 else single for n in sizes], self.scale * ones)
-        return Covariance.from_matrix(self.matrix(), sizes)
+            changed = [change(f[None, ..., None])[0, ..., 0] for change, f in zip(changes, self.factors, strict=True)]
+            return Covariance.product(changed, self.scale)
+        array, sizes = self.array, list(self.sizes)
+        assert array is not None
+        for axis, change in enumerate(changes):
+            left, size = math.prod(sizes[:axis]) ** 2, sizes[axis]
+            sizes[axis] = change(array.new_empty(1, size, size, 0)).shape[1]  # before it takes memory
+            _check_memory(sizes)
+            array = change(array.reshape(left, size, size, -1)).reshape([n for n in sizes for _ in range(2)])
+        return Covariance(tuple(sizes), self.scale, None, array)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Covariance:
         """A function of the (P, P) matrix."""
         return Covariance.from_matrix(function(self.matrix()), self.sizes)
 
-    def times(self, other: Covariance) -> Covariance:
-        """The product entry by entry."""
-        if self.factors is not None and other.factors is not None:
-            factors = [a * b for a, b in zip(self.factors, other.factors, strict=True)]
-            return Covariance.product(factors, self.scale * other.scale)
-        return Covariance(self.sizes, 1.0, None, self.dense() * other.dense())
 
-    def _with_factor(self, axis: int, factor: Tensor) -> Covariance:
-        assert self.factors is not None
-        factors = (*self.factors[:axis], factor, *self.factors[axis + 1 :])
-        sizes = (*self.sizes[:axis], len(factor), *self.sizes[axis + 1 :])
-        return Covariance(sizes, self.scale, factors)
-
-    def _on_axis(self, axis: int, apply: Callable[[Tensor], Tensor], size: int) -> Covariance:
-        """Apply a function of arrays (left, n, n, right) to an axis of a dense array."""
-        assert self.array is not None
-        sizes = (*self.sizes[:axis], size, *self.sizes[axis + 1 :])
-        grown = Covariance(sizes)
-        grown._check_memory()
-        left = math.prod(self.sizes[:axis]) ** 2
-        result = apply(self.array.reshape(left, self.sizes[axis], self.sizes[axis], -1))
-        return Covariance(sizes, self.scale, None, result.reshape([n for n in sizes for _ in range(2)]))
-
-    def _separated(self) -> Covariance:
-        """A dense array of two axes as a Kronecker product if it is one; of one axis always."""
-        assert self.array is not None
-        if len(self.sizes) < 2:
-            return Covariance.product([self.array] if self.sizes else [], 1.0 if self.sizes else float(self.array))
-        if len(self.sizes) > 2:
-            return self
-        first, second = (n**2 for n in self.sizes)
-        table = self.array.reshape(first, second)
-        largest = int(table.abs().argmax())
-        row, column = divmod(largest, second)
-        pivot = float(table[row, column])
-        if pivot == 0:
-            return Covariance.constant(self.sizes, 0.0)
-        left, right = table[:, column] / pivot, table[row]
-        if float((table - left[:, None] * right).abs().max()) > _SAME * abs(pivot):
-            return self
-        return Covariance.product([left.view([self.sizes[0]] * 2), right.view([self.sizes[1]] * 2)])
-
-    def _check_memory(self) -> None:
-        needed, free = 8 * _COPIES * math.prod(self.sizes) ** 2, available_memory(torch.device("cpu"))
-        if free is not None and needed > free:
-            raise MemoryError(
-                f"the covariance of a map of {'x'.join(map(str, self.sizes))} positions, which is no Kronecker "
-                f"product, needs about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; use a smaller "
-                "image_size (networks without shortcuts or branches need no such array)"
-            )
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what would not fit."""
+    free = available_memory(torch.device("cpu"))
+    if free is not None and needed > free:
+        raise MemoryError(f"{what} need about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; {advice}")
 
 
-def _interleaved(count: int) -> list[int]:
-    """The order of axes that takes (n₁, n₂, ..., n₁, n₂, ...) to (n₁, n₁, n₂, n₂, ...)."""
-    return [entry for axis in range(count) for entry in (axis, count + axis)]
-
-
-def _ratio(a: Tensor, b: Tensor) -> float | None:
-    """The number c of b = c a, up to rounding, or None."""
-    position = int(a.abs().argmax())
-    pivot = float(a.flatten()[position])
-    ratio = float(b.flatten()[position]) / pivot if pivot else 0.0
-    return ratio if ratio and float((b - ratio * a).abs().max()) <= _SAME * abs(ratio * pivot) else None
+def _check_memory(sizes: Sequence[int]) -> None:
+    what = f"covariances of a map of {'x'.join(map(str, sizes))} positions, which are no Kronecker product,"
+    advice = "use a smaller image_size (networks without shortcuts or branches need no such array)"
+    require_memory(3 * 8 * math.prod(sizes) ** 2, what, advice)  # for three such arrays at a time

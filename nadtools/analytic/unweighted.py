@@ -1,4 +1,4 @@
-"""Rules of layers that average, normalise, resize or pad, and of activations.
+"""Rules of layers without random weights: averages, resizing, padding, activations and normalisation.
 
 Max pooling is taken as the average over its windows: its best linear approximation, since it treats the pixels of a
 window alike.
@@ -6,178 +6,135 @@ window alike.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from nadtools.analytic.geometry import as_tuple, shifts_of, spatial, unit_vectors
-from nadtools.analytic.operations import Call, Operation, activation, identity, on_positions
+from nadtools.analytic.covariance import Covariance, fixed
+from nadtools.analytic.operations import Call, Operation, passed
 
-__all__ = ["batch_norm", "elementwise", "normalisation", "padding", "pooling", "resize"]
-
-_MAX_NOTE = "max pooling as the average over its windows"
-_NORM_NOTE = "normalisation of many channels; what it subtracts along its own output is left out"
+__all__ = ["activation", "average", "batch_norm", "linear_map", "max_pooling", "normalisation"]
 
 
-def pooling(call: Call) -> Operation:
-    """Average pooling, and max pooling as that; adaptive pooling."""
-    layer: Any = call.module
-    adaptive, maximum = (
-        "Adaptive" in call.kind or "adaptive" in call.kind,
-        "ax" in call.kind and "max" in call.kind.lower(),
+def linear_map(call: Call) -> Operation:
+    """A map A of rows and a map B of columns, the same for all channels: average pooling, resizing, padding."""
+    rows, columns = _responses(call)
+    columns = columns / rows.sum(1).abs().max()
+    image = torch.randn(call.place.positions, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    if not torch.allclose(_run(call, image), rows @ image @ columns.T):
+        call.refuse("it is no linear map that treats rows and columns apart and channels alike")
+    return _along_axes(call, rows, columns)
+
+
+def max_pooling(call: Call) -> Operation:
+    """The response to a line is 1 at the windows that meet it."""
+    windows = [line / line.sum(1, keepdim=True) for line in _responses(call)]
+    note = "max pooling as the average over its windows"
+    return dataclasses.replace(_along_axes(call, *windows), forward=None, note=note)
+
+
+def _run(call: Call, image: Tensor) -> Tensor:
+    return call.run(image[None, None])[0, 0]
+
+
+def _responses(call: Call) -> tuple[Tensor, Tensor]:
+    """For each row of ones a column of the result, and for each column of ones a row of it.
+
+    For maps A and B these are A times an entry of B 1, and B times an entry of A 1, the largest ones.
+    """
+    if call.place.kinds != "cpp" or len(call.shape) != 3 or call.shape[0] != call.place.shape[0]:
+        call.refuse("it expects a map of rows and columns, and leaves the channels as they are")
+    height, width = call.place.positions
+    ones = torch.ones(height, width, dtype=torch.float64)
+    whole = _run(call, ones)
+    i, j = divmod(int(whole.abs().argmax()), whole.shape[1])
+    down, across = torch.eye(height, dtype=torch.float64), torch.eye(width, dtype=torch.float64)
+    rows = [_run(call, line[:, None] * ones)[:, j] for line in down]
+    columns = [_run(call, line * ones)[i] for line in across]
+    return torch.stack(rows, dim=1), torch.stack(columns, dim=1)
+
+
+def _along_axes(call: Call, *matrices: Tensor) -> Operation:
+    maps = [fixed(matrix) for matrix in matrices]
+    return Operation(
+        call.place.kinds,
+        lambda g, _: [g.through(one.back for one in maps)],
+        lambda inputs: inputs[0].through(one.ahead for one in maps),
     )
-    count = len(call.shape) - 1
-    place = spatial(call, count)
-    if layer is None:
-        settings = _pooling_arguments(call, adaptive, maximum)
-    else:
-        names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "count_include_pad", "divisor_override")
-        settings = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
-    matrices = {}
-    for axis, (size, out) in enumerate(zip(place.shape[1:], call.shape[1:], strict=True)):
-        if adaptive:
-            matrices[axis + 1] = unit_vectors(size, lambda x, out=out: F.adaptive_avg_pool1d(x, out))  # type: ignore[misc]
-            continue
-        kernel, stride, padding, dilation = (
-            as_tuple(settings.get(name) or default, count)[axis]
-            for name, default in (
-                ("kernel_size", 1),
-                ("stride", settings["kernel_size"]),
-                ("padding", 0),
-                ("dilation", 1),
-            )
-        )
-        if maximum:
-            seen = torch.zeros(out, size, dtype=torch.float64)
-            for source, target in shifts_of(size, out, kernel, stride, padding, dilation):
-                seen[range(*source.indices(out)), range(*target.indices(size))] = 1
-            matrices[axis + 1] = seen / seen.sum(1, keepdim=True)
-        else:
-            rest = settings.get("ceil_mode", False), settings.get("count_include_pad", True)
-            matrices[axis + 1] = unit_vectors(
-                size,
-                lambda x, window=(kernel, stride, padding, *rest): F.avg_pool1d(x, *window),  # type: ignore[misc]
-            )
-    if settings.get("divisor_override"):
-        window_size = math.prod(as_tuple(settings["kernel_size"], count))
-        matrices[1] = matrices[1] * window_size / settings["divisor_override"]
-    return on_positions(call, matrices, _MAX_NOTE if maximum else "", wide=not maximum)
 
 
-def _pooling_arguments(call: Call, adaptive: bool, maximum: bool) -> dict[str, Any]:
-    if adaptive:
-        return {}
-    names = ("kernel_size", "stride", "padding") + (
-        ("dilation", "ceil_mode") if maximum else ("ceil_mode", "count_include_pad", "divisor_override")
-    )
-    return {name: call.args[i + 1] for i, name in enumerate(names) if len(call.args) > i + 1} | dict(call.kwargs)
+def average(call: Call) -> Operation:
+    """Over all positions."""
+    axes = call.argument(1, "dim", ())
+    chosen = {axis % (len(call.place.shape) + 1) - 1 for axis in (axes if isinstance(axes, tuple | list) else [axes])}
+    if chosen != {axis for axis, kind in enumerate(call.place.kinds) if kind == "p"}:
+        call.refuse("it averages over more or less than all positions")
+    spread = Covariance.constant(call.place.positions, 1 / math.prod(call.place.positions) ** 2)
+    kinds = call.place.kinds if len(call.shape) > 1 else "c"
+    return Operation(kinds, lambda g, _: [spread.scaled(float(g.diagonal().sum()))])
+
+
+def activation(call: Call) -> Operation:
+    r"""A gain; at infinite width G times :math:`\dot\Lambda`, entry by entry, for ReLU and LeakyReLU."""
+    gain = mean_squared_slope(call.run, call.signal_variance)
+    probe = torch.linspace(-100, 100, 41, dtype=torch.float64)
+    slope = -float(call.run(-torch.ones(1, dtype=torch.float64)))
+    if not torch.allclose(call.run(probe.clone()), torch.where(probe > 0, probe, slope * probe), rtol=1e-12):
+        return passed(call, gain, note=f"{call.kind} as its gain for a signal of variance {call.signal_variance:g}")
+
+    def backward(g: Covariance, ahead: Covariance | None) -> list[Covariance]:
+        if ahead is None:
+            return [g.scaled(gain)]
+        return [g.map(lambda matrix: matrix * wide_covariances(slope, ahead.matrix())[1])]
+
+    return Operation(call.place.kinds, backward, lambda inputs: inputs[0].map(lambda k: wide_covariances(slope, k)[0]))
+
+
+def mean_squared_slope(function: Callable[[Tensor], Tensor], variance: float) -> float:
+    r""":math:`E[\varphi'(z)^2]` for z ~ N(0, variance)."""
+    # A normal variable has a mass of 1e-19 beyond, and the kinks of activations are not among the points.
+    u = 9 * (torch.arange(-10_000, 10_000, dtype=torch.float64) + 0.5) / 10_000
+    weights = torch.exp(-u.square() / 2)
+    z = (variance**0.5 * u).requires_grad_(True)
+    with torch.enable_grad():
+        (slopes,) = torch.autograd.grad(function(z * 1.0).sum(), z)
+    return float(weights @ slopes.square() / weights.sum())
+
+
+def wide_covariances(slope: float, covariance: Tensor) -> tuple[Tensor, Tensor]:
+    r""":math:`\Lambda = E[\varphi(z) \varphi(z')]` and :math:`\dot\Lambda = E[\varphi'(z) \varphi'(z')]`.
+
+    For normal z of this (P, P) covariance and the function max(z, s z): the arc-cosine kernels of Cho and Saul (2009).
+    """
+    deviations = covariance.diagonal().clamp_min(0).sqrt()
+    scale = deviations[:, None] * deviations
+    correlation = torch.where(scale > 0, covariance / scale.clamp_min(1e-300), 0.0).clamp(-1, 1)
+    correlation.diagonal()[deviations > 0] = 1.0
+    slopes = (math.pi - correlation.arccos()) / (2 * math.pi)
+    values = scale * ((1 - correlation.square()).sqrt() / (2 * math.pi) + correlation * slopes)
+    # φ is s times the identity and (1 - s) times ReLU.
+    return slope * covariance + (1 - slope) ** 2 * values, slope + (1 - slope) ** 2 * slopes
 
 
 def batch_norm(call: Call) -> Operation:
-    """In evaluation mode a factor for each channel."""
+    """In evaluation mode a factor for each channel: at initialisation the identity."""
     layer: Any = call.module
     if layer.running_var is None:
         call.refuse("without running statistics it joins the images of a batch")
     gain = 1 / (layer.running_var.double() + layer.eps)
-    if layer.weight is not None:
-        gain = gain * layer.weight.detach().double().square()
-    return identity(call, float(gain.mean()))
+    return passed(call, float((gain * _squares(layer.weight)).mean()))
 
 
 def normalisation(call: Call) -> Operation:
-    """Layer, group and instance normalisation: the mean is subtracted, of many channels or of few."""
-    place, layer = call.inputs[0], call.module
-    channels = math.prod(place.sizes("c"))
-    weight = getattr(layer, "weight", None)
-    if isinstance(layer, nn.GroupNorm):
-        axes, channels = place.kinds, channels // layer.num_groups
-    elif layer is not None and not isinstance(layer, nn.LayerNorm):
-        axes, channels = place.kinds, 1
-    else:
-        shape = layer.normalized_shape if isinstance(layer, nn.LayerNorm) else call.argument(1, "normalized_shape")
-        axes = place.kinds[len(place.kinds) - len(shape) :]
-        weight = weight if layer is not None else call.argument(2, "weight")
-    if (
-        "c" not in axes
-        or axes.count("p") not in (0, place.kinds.count("p"))
-        or axes.count("c") != place.kinds.count("c")
-    ):
-        call.refuse("it normalises some of the channels or positions only")
-    gain = float(weight.detach().double().square().mean()) if weight is not None else 1.0
-    gain /= call.signal_variance
-    if "p" not in axes:
-        return _approximate(identity(call, gain * (1 - 1 / channels)), _NORM_NOTE)
-    number = channels * math.prod(place.sizes("p"))
-
-    def centred(matrix: Tensor) -> Tensor:
-        sums = matrix.sum(1)
-        return matrix - (sums[:, None] + sums) / number + channels * matrix.sum() / number**2
-
-    return Operation(
-        place.kinds,
-        lambda signal, _: [signal.map(lambda part: part.map(centred).scaled(gain))],
-        note=_NORM_NOTE,
-    )
+    """Layer and group normalisation divide by the standard deviation, which is the same for all large networks."""
+    weight = call.module.weight if call.module is not None else call.argument(2, "weight")
+    gain = float(_squares(weight).mean()) / call.signal_variance
+    return passed(call, gain, note="normalisation as a factor; the means that it subtracts are left out")
 
 
-def _approximate(exact: Operation, note: str) -> Operation:
-    return Operation(exact.kinds, exact.backward, None, note)
-
-
-def resize(call: Call) -> Operation:
-    """Nearest and linear resizing."""
-    layer: Any = call.module
-    count = len(call.shape) - 1
-    place = spatial(call, count)
-    mode = layer.mode if layer is not None else call.argument(3, "mode", "nearest")
-    corners = layer.align_corners if layer is not None else call.argument(4, "align_corners")
-    one = {"bilinear": "linear", "trilinear": "linear"}.get(mode, mode)
-    if one not in ("nearest", "linear", "nearest-exact", "area"):
-        call.refuse(f"resizing by {mode!r} has no rule")
-    factors = layer.scale_factor if layer is not None else call.argument(2, "scale_factor")
-    by_scale = factors is not None and not getattr(
-        layer, "recompute_scale_factor", call.kwargs.get("recompute_scale_factor")
-    )
-    matrices = {}
-    for axis, (size, out) in enumerate(zip(place.shape[1:], call.shape[1:], strict=True)):
-        how: dict[str, Any] = {"scale_factor": float(as_tuple(factors, count)[axis])} if by_scale else {"size": out}
-        how |= {"mode": one} | ({"align_corners": corners} if one == "linear" else {})
-        matrices[axis + 1] = unit_vectors(size, lambda x, how=how: F.interpolate(x, **how))  # type: ignore[misc]
-    return on_positions(call, matrices)
-
-
-def padding(call: Call) -> Operation:
-    """By zeros or by the image itself."""
-    layer: Any = call.module
-    sides = list(layer.padding if layer is not None else call.argument(1, "pad"))
-    place = call.inputs[0]
-    mode = call.argument(2, "mode", "constant")
-    for prefix in ("Reflection", "Replication", "Circular"):
-        if layer is not None and prefix in call.kind:
-            mode = {"Replication": "replicate", "Reflection": "reflect"}.get(prefix, "circular")
-    matrices = {}
-    for number in range(len(sides) // 2):
-        side, axis = sides[2 * number : 2 * number + 2], len(place.shape) - 1 - number
-        if any(side):
-            matrices[axis] = unit_vectors(place.shape[axis], lambda x, s=tuple(side): F.pad(x, s, mode))  # type: ignore[misc]
-    return on_positions(call, matrices)
-
-
-def elementwise(call: Call) -> Operation:
-    """An activation, as a module or a function."""
-    if call.module is not None:
-        module = type(call.module), {k: v for k, v in vars(call.module).items() if not k.startswith("_")}
-        return activation(call, lambda z: _applied(*module, z))
-    function = getattr(F, call.kind, None) or getattr(torch, call.kind)
-    rest = {name: value for name, value in call.kwargs.items() if name not in ("inplace", "input")}
-    return activation(call, lambda z: function(z, *[a for a in call.args[1:] if not isinstance(a, bool)], **rest))
-
-
-def _applied(kind: type[nn.Module], settings: dict[str, Any], z: Tensor) -> Tensor:
-    module = kind()
-    vars(module).update({**settings, "inplace": False} if "inplace" in settings else settings)
-    result: Tensor = module(z)
-    return result
+def _squares(weight: Any) -> Tensor:
+    return torch.ones(1) if weight is None else weight.detach().double().square()

@@ -1,111 +1,89 @@
-"""Rules of layers with independent weights: convolutions, linear layers, and attention at initialisation."""
+"""Rules of layers with independent weights: convolutions and linear layers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch.nn import functional as F
+from torch import Tensor
 
-from nadtools.analytic.covariance import Covariance
-from nadtools.analytic.geometry import chained, shifts_of, spatial, unit_vectors
-from nadtools.analytic.operations import Call, Operation, bias_variance, on_positions, weights, window
-from nadtools.analytic.signals import Signal
+from nadtools.analytic.covariance import AxisMap, Covariance, kernel
+from nadtools.analytic.operations import Call, Operation
 
-__all__ = ["attention", "convolution", "linear", "transposed_convolution"]
-
-_ATTENTION_NOTE = "attention as the mean of all tokens"
+__all__ = ["convolution", "linear", "transposed_convolution"]
 
 
 def convolution(call: Call) -> Operation:
-    """Equal offsets of the kernel on both sides, for each group of channels; other padding is a map before it."""
+    """Equal offsets of the kernel on both sides, for each group of channels."""
     layer: Any = call.module
-    count = len(layer.kernel_size)
-    place, out = spatial(call, count), call.shape[1:]
-    sizes, padders = place.shape[1:], {}
-    if isinstance(layer.padding, str):
-        total = [d * (k - 1) if layer.padding == "same" else 0 for k, d in zip(layer.kernel_size, layer.dilation)]  # noqa: B905
-        sides = [(t // 2, t - t // 2) for t in total]
-    else:
-        sides = [(p, p) for p in layer.padding]
     if layer.padding_mode != "zeros":
-        for axis, (size, side) in enumerate(zip(sizes, sides, strict=True)):
-            padders[axis] = unit_vectors(size, lambda x, side=side: F.pad(x, side, layer.padding_mode)).T  # type: ignore[misc]
-        sizes, sides = tuple(n + sum(s) for n, s in zip(sizes, sides, strict=True)), [(0, 0)] * count
-    geometry = zip(sizes, out, layer.kernel_size, layer.stride, sides, layer.dilation, strict=True)
-    shifts = [shifts_of(n, m, k, s, side[0], d) for n, m, k, s, side, d in geometry]
-    fan_in = layer.weight[0].numel()
-    inner = window(
-        call, place, shifts, groups=layer.groups, channels=(layer.in_channels, layer.out_channels),
-        weight=weights(call, layer.weight, fan_in), bias=bias_variance(layer.bias, fan_in), sizes=(sizes, out),
-    )  # fmt: skip
-    if not padders:
-        return inner
-    outer = on_positions(call, {axis + 1: matrix.T for axis, matrix in padders.items()})
-    return chained(outer, inner)
+        call.refuse(f"padding by {layer.padding_mode!r} has no rule; nn.ReflectionPad2d before it does")
+    same = [dilation * (width - 1) // 2 for width, dilation in zip(layer.kernel_size, layer.dilation, strict=True)]
+    padding = {"same": same, "valid": (0, 0)}.get(layer.padding, layer.padding)
+    sizes = call.place.shape[1:], call.shape[1:]
+    maps = list(map(kernel, *sizes, layer.kernel_size, layer.stride, padding, layer.dilation))
+    return weighted(call, maps, layer.in_channels, layer.out_channels, layer.groups)
 
 
 def transposed_convolution(call: Call) -> Operation:
-    """A convolution's shifts the other way round."""
+    """A convolution's offsets the other way round."""
     layer: Any = call.module
-    place, out = spatial(call, len(layer.kernel_size)), call.shape[1:]
-    sizes = place.shape[1:]
-    geometry = zip(out, sizes, layer.kernel_size, layer.stride, layer.padding, layer.dilation, strict=True)
-    shifts = [[(t, s) for s, t in shifts_of(n, m, k, stride, p, d)] for n, m, k, stride, p, d in geometry]
-    fan_in = layer.weight[0].numel()  # PyTorch's own count for this layer
-    return window(
-        call, place, shifts, groups=layer.groups, channels=(layer.in_channels, layer.out_channels),
-        weight=weights(call, layer.weight, fan_in), bias=bias_variance(layer.bias, fan_in), sizes=(sizes, out),
-    )  # fmt: skip
+    sizes = call.shape[1:], call.place.shape[1:]
+    turned = map(kernel, *sizes, layer.kernel_size, layer.stride, layer.padding, layer.dilation)
+    maps = [AxisMap(one.ahead, one.back) for one in turned]
+    return weighted(call, maps, layer.in_channels, layer.out_channels, layer.groups)
 
 
 def linear(call: Call) -> Operation:
-    """On channels a factor; on positions, as where tokens are mixed, the trace times the identity."""
+    """A factor, at every position."""
     layer: Any = call.module
-    place = call.inputs[0]
-    axis = len(place.kinds) - 1
-    index, fan_in = place.index(axis), layer.in_features
-    weight, bias = weights(call, layer.weight, fan_in), bias_variance(layer.bias, fan_in)
-    if place.kinds[axis] == "c":
-        positions = place.sizes("p")
+    if call.place.kinds[-1] != "c":
+        call.refuse("it works along an axis of positions")
+    return weighted(call, [_unchanged] * len(call.place.positions), layer.in_features, layer.out_features)
 
-        def ahead(part: Covariance) -> Covariance:
-            part = part.scaled(weight)
-            return part + Covariance.constant(positions, bias) if bias else part
 
-        return Operation(
-            place.kinds,
-            lambda signal, _: [signal.mixed(index, 1, fan_in, lambda part: part.scaled(weight), call.name)],
-            (lambda inputs: inputs[0].mixed(index, 1, layer.out_features, ahead, call.name))
-            if place.kinds.count("c") == 1
-            else None,
+_unchanged = AxisMap(lambda g: g, lambda k: k)
+
+
+def weighted(call: Call, maps: Sequence[AxisMap], inputs: int, outputs: int, groups: int = 1) -> Operation:
+    """Independent weights between all channels of a group; positions move along their axes."""
+    layer: Any = call.module
+    gain, bias = weight_variance(call, layer.weight) / groups, 0.0
+    if layer.bias is not None:
+        bias = _variance(layer.bias.detach().double(), layer.weight[0].numel())
+
+    def backward(g: Covariance, _: object) -> list[Covariance]:
+        return [g.through(one.back for one in maps).scaled(outputs * gain)]
+
+    def forward(given: Sequence[Covariance]) -> Covariance:
+        k = given[0].through(one.ahead for one in maps).scaled(inputs * gain)
+        return k + Covariance.constant(k.sizes, bias) if bias else k
+
+    # A sum over a few channels is not normal, however many groups there are.
+    return Operation(call.place.kinds, backward, forward if groups == 1 else None, weights=True)
+
+
+def weight_variance(call: Call, weight: Tensor) -> float:
+    """The variance of a layer's weights: the one given, PyTorch's default where they follow it, else measured."""
+    if call.name in call.variances:
+        return call.variances[call.name]
+    values, fan_in = weight.detach().double(), weight[0].numel()
+    mean, square = float(values.mean()), float(values.square().mean())
+    if call.is_output and square == 0:
+        # The variance of the output layer is a factor of all eigenvalues and of nothing else.
+        return 1 / (3 * fan_in)
+    if values.numel() >= 8 and abs(mean) > max(0.1 * square**0.5, 8 * float(values.std()) / values.numel() ** 0.5):
+        call.refuse(
+            f"its weights have mean {mean:.3g} beside a root mean square of {square**0.5:.3g}, and the recursion "
+            "needs independent weights of mean zero"
         )
-
-    def backward(signal: Signal, _: object) -> list[Signal]:
-        mixed = signal.map(lambda part: part.whitened(index, fan_in).scaled(weight))
-        return [Signal(mixed.labels, mixed.parts, (frozenset([(call.name,)]),) * len(mixed.parts))]
-
-    return Operation(place.kinds, backward)
+    return _variance(values, fan_in)
 
 
-def attention(call: Call) -> Operation:
-    """At initialisation every query looks at all tokens alike: the mean of the values, and two layers of weights."""
-    layer: Any = call.module
-    places = call.inputs
-    if not layer.batch_first or any(place.kinds != "pc" for place in places) or len(places) != 3:
-        call.refuse("it expects query, key and value of shape (n, tokens, channels) that depend on the image")
-    if layer.bias_k is not None or layer.add_zero_attn or call.kwargs.get("attn_mask") is not None:
-        call.refuse("masks, biases and zeros that are added to its keys have no rule")
-    width, values = layer.embed_dim, places[2].shape[0]
-    inner = layer.in_proj_weight[2 * width :] if layer.in_proj_weight is not None else layer.v_proj_weight
-    gain = weights(call, inner, inner.shape[1], ".in_proj_weight") * width
-    gain *= weights(call, layer.out_proj.weight, width, ".out_proj.weight")
-    mean = torch.full((places[0].shape[0], values), 1 / values, dtype=torch.float64)
-    return Operation(
-        "pc",
-        lambda signal, _: [
-            None, None,
-            signal.mixed(0, 1, inner.shape[1], lambda part: part.congruent(0, mean).scaled(gain), call.name),
-        ],
-        note=_ATTENTION_NOTE,
-    )  # fmt: skip
+def _variance(values: Tensor, fan_in: int) -> float:
+    """The mean square, or the variance 1 / (3 fan_in) of PyTorch's uniform default where that is plausible."""
+    square, default = float(values.square().mean()), 1 / (3 * fan_in)
+    bounded = float(values.abs().max()) <= fan_in**-0.5 * (1 + 1e-6)
+    # A uniform variable has a kurtosis of 9/5: the standard error of its mean square is s² sqrt(4/5 / n).
+    plausible = abs(square / default - 1) < 5 * (0.8 / values.numel()) ** 0.5
+    return default if bounded and plausible and square > 0 else square

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 
 import pytest
@@ -12,8 +11,8 @@ from torch import nn
 
 import nadtools as nt
 from nadtools.analytic import Covariance, covariances
-from nadtools.analytic.activations import derivative, mean_squared_slope, wide_covariances
-from nadtools.theory import pooling
+from nadtools.analytic.covariance import fixed, kernel
+from nadtools.analytic.unweighted import mean_squared_slope, wide_covariances
 
 EXACT = {"rtol": 1e-12, "atol": 0}
 
@@ -40,34 +39,22 @@ class Dense(nn.Module):
         return torch.cat([x, *(branch(x) for branch in self.branches)], 1)
 
 
-class Mixer(nn.Module):
-    """Tokens of 4 x 4 pixels, mixed by independent weights beside a shortcut."""
+class Last(nn.Module):
+    """A layer that works on the last axis."""
 
-    def __init__(self) -> None:
+    def __init__(self, layer: nn.Module) -> None:
         super().__init__()
-        self.embed, self.tokens, self.channels = nn.Conv2d(1, 3, 4, 4), nn.Linear(4, 4), nn.Linear(3, 5)
-        self.head = nn.Linear(5, 1)
+        self.layer = layer
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        tokens = self.embed(x).flatten(2).transpose(1, 2)
-        tokens = tokens + self.tokens(tokens.transpose(1, 2)).transpose(1, 2)
-        return self.head(self.channels(tokens).mean(dim=1))
+        return 0.5 * self.layer(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-class Shuffle(nn.Module):
-    """Half of the channels convolved, joined with the other half, and shuffled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.branch = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(2, 2, 3, padding=1)
-        self.last = nn.Conv2d(4, 2, 3, groups=2)
+class Mean(nn.Module):
+    """The mean over positions."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        one, two = self.first(x).chunk(2, dim=1)
-        x = torch.cat([one, self.branch(two)], 1)
-        n, c, h, w = x.shape
-        x = x.view(n, 2, c // 2, h, w).transpose(1, 2).contiguous().view(n, c, h, w)
-        return self.last(x)
+        return x.mean([2, 3])
 
 
 def ended(*layers: nn.Module, channels: int = 1) -> nn.Module:
@@ -89,8 +76,7 @@ TOYS = {
     "stride": lambda: ended(conv(1, 3, 3, stride=2, padding=1), conv(3, 2, (2, 3), stride=(1, 2))),
     "dilation": lambda: ended(conv(1, 3, 3, dilation=2), conv(3, 2, 2, dilation=3)),
     "zero padding": lambda: ended(conv(1, 3, 3, padding=2), conv(3, 2, 3, dilation=2, padding="same")),
-    "other padding": lambda: ended(conv(1, 3, 3, padding=1, padding_mode="reflect"), nn.ZeroPad2d((1, 2, 0, 3))),
-    "circular padding": lambda: ended(conv(1, 3, 5, padding=2, padding_mode="circular"), conv(3, 2, 3, padding=1)),
+    "other padding": lambda: ended(nn.ReflectionPad2d((1, 2, 0, 3)), conv(1, 3), nn.ZeroPad2d((1, 2, 0, 3))),
     "groups": lambda: ended(conv(1, 4), Dense(conv(4, 2, 1)), conv(6, 4, 3, groups=2, padding=1)),
     "depthwise": lambda: ended(conv(1, 4), conv(4, 4, 3, groups=4), conv(4, 2, 1)),
     "identity shortcut": lambda: ended(conv(1, 2), Sum(nn.Identity(), conv(2, 2, padding=1)), nn.AvgPool2d(2)),
@@ -103,8 +89,8 @@ TOYS = {
     "transposed": lambda: ended(conv(1, 2, 3, stride=2), nn.ConvTranspose2d(2, 3, 3, 2, padding=1), conv(3, 2, 2)),
     "nearest": lambda: ended(conv(1, 2, 3, stride=2), nn.Upsample(scale_factor=2), conv(2, 2)),
     "bilinear": lambda: ended(conv(1, 2), nn.Upsample(size=(4, 9), mode="bilinear"), conv(2, 2)),
-    "mixed tokens": Mixer,
-    "shuffled channels": lambda: ended(Shuffle()),
+    "channels last": lambda: ended(conv(1, 2), Last(nn.Linear(2, 3)), conv(3, 2, 2)),
+    "mean": lambda: ended(conv(1, 3, 3, stride=2), conv(3, 2, 2), Mean()),
     "no convolution": lambda: ended(nn.AvgPool2d(2)),
 }  # fmt: skip
 
@@ -174,19 +160,14 @@ def test_products_and_arrays_take_every_operation_alike():
     a, b, c = (torch.randn(n, n, generator=source, dtype=torch.float64) for n in (4, 6, 4))
     product = Covariance.product([a @ a.T, b @ b.T], 0.3)
     dense = Covariance(product.sizes, 0.3, None, product.dense() / 0.3)
-    matrix = torch.randn(6, 5, generator=source, dtype=torch.float64)
-    shifts = [(slice(0, 3), slice(0, 6, 2)), (slice(1, 4), slice(1, 7, 2))]
+    matrix = torch.randn(5, 6, generator=source, dtype=torch.float64)
     for change in (
-        lambda g: g.congruent(1, matrix),
-        lambda g: g.shifted(0, shifts, 8),
-        lambda g: g.whitened(1, 3),
-        lambda g: g.permuted([1, 0]),
-        lambda g: g.reshaped([24]),
-        lambda g: g.reshaped([2, 2, 6]),
+        lambda g: g.through([fixed(torch.eye(4)).back, fixed(matrix.T).back]),
+        lambda g: g.through([kernel(8, 4, 3, 2, 1, 1).back, kernel(9, 6, 2, 1, 0, 3).back]),
+        lambda g: g.through([kernel(4, 3, 2, 1, 0, 1).ahead, fixed(matrix).ahead]),
         lambda g: g + Covariance.product([c @ c.T, b @ b.T]),
         lambda g: g + Covariance.product([c @ c.T, torch.eye(6, dtype=torch.float64)]),
         lambda g: g + g.scaled(2),
-        lambda g: g.times(g),
         lambda g: g.map(lambda m: m.exp()),
     ):
         torch.testing.assert_close(change(product).matrix(), change(dense).matrix(), **EXACT)
@@ -243,21 +224,6 @@ def test_waves_that_pooling_loses():
     assert int((nads.eigenvalues == 0).sum()) > 100
 
 
-def test_average_pooling_alone_is_the_kept_share_of_each_wave():
-    size, stride = (16, 16), 4
-    network = seeded(lambda: nn.Sequential(nn.AvgPool2d(stride), nn.Flatten(), nn.Linear(16, 1)))
-    nads = nt.analytic_nads(network, size)
-    matrix = pooling.pooling_matrix("average", (stride, stride), size).double()
-    gain = float(nads.eigenvalues[0]) / float(torch.linalg.eigvalsh(matrix.T @ matrix)[-1])
-    torch.testing.assert_close(nads.covariance(), gain * matrix.T @ matrix, rtol=0, atol=1e-9)
-    response = pooling.spectral_response("average", size, (stride, stride))
-    for i, j in itertools.product(range(0, 9, 2), range(1, 8, 3)):
-        atoms = [nt.fourier_atom(size, (i, j), phase) for phase in (0.0, torch.pi / 2)]
-        mean = sum(float((matrix @ atom.flatten().double()).square().sum()) for atom in atoms) / 2
-        assert float(abs(response[i, j])) ** 2 / stride**2 == pytest.approx(mean, rel=1e-5, abs=1e-9)
-        assert sum(nads.alignment(atom) for atom in atoms) / 2 == pytest.approx(gain * mean, rel=1e-4, abs=1e-9)
-
-
 # Infinite width.
 
 
@@ -300,19 +266,6 @@ def test_away_from_zero_first_derivatives_of_the_kernel_are_missing():
         assert 0.03 < squared_error(gradients, nads.covariance()) < 0.3
 
 
-def test_they_matter_less_for_many_channels():
-    errors = []
-    for channels in (1, 4, 16):
-        x = torch.randn(channels, *SMALL, generator=torch.Generator().manual_seed(1))
-        network = seeded(
-            lambda n=channels: ended(conv(n, 4, padding=1), nn.ReLU(), nn.AvgPool2d(2), channels=n)
-        ).double()
-        options = {"in_channels": channels, "nonlinearity": "infinite-width", "evaluation_point": x}
-        limit = nt.analytic_nads(network, SMALL, **options).covariance()
-        errors.append(squared_error(sampled_gradients(network, 4000, x.double(), normal=True), limit))
-    assert errors[0] > 2 * errors[1] > 3 * errors[2] > 0
-
-
 def test_without_padding_the_limit_at_zero_is_the_linear_network():
     network = seeded(lambda: ended(conv(1, 4), nn.ReLU(), nn.AvgPool2d(2), conv(4, 2), nn.ReLU()))
     linear = nt.analytic_nads(network, SMALL)
@@ -321,26 +274,19 @@ def test_without_padding_the_limit_at_zero_is_the_linear_network():
     assert wide.metadata["exact"] == "in the limit of infinite width"
 
 
-def test_other_activations_and_blocks_have_a_limit():
+def test_leaky_activations_and_blocks_have_a_limit():
     covariance = torch.tensor([[2.0, 0.7, -0.5], [0.7, 0.5, 0.1], [-0.5, 0.1, 1.0]], dtype=torch.float64)
-    relu = torch.relu
-    almost = lambda z: torch.relu(z) + 0 * z.clamp(3, 4)  # noqa: E731
-    for one, other in zip(wide_covariances(relu, covariance), wide_covariances(torch.tanh, covariance), strict=True):
-        assert one.shape == other.shape
     source = torch.Generator().manual_seed(0)
     z = torch.linalg.cholesky(covariance) @ torch.randn(3, 200_000, generator=source, dtype=torch.float64)
-    for function in (relu, torch.tanh, nn.functional.gelu, almost):
-        values, slopes = wide_covariances(function, covariance)
-        y, d = function(z), derivative(function, z)
+    for slope in (0.0, 0.2, 1.0):
+        values, slopes = wide_covariances(slope, covariance)
+        y, d = torch.where(z > 0, z, slope * z), torch.where(z > 0, 1.0, slope).double()
         torch.testing.assert_close(y @ y.T / z.shape[1], values, rtol=0, atol=0.01)
         torch.testing.assert_close(d @ d.T / z.shape[1], slopes, rtol=0, atol=0.005)
-        assert mean_squared_slope(function, 0.5) == pytest.approx(float(slopes[1, 1]), abs=2e-3)
-    assert mean_squared_slope(relu, 1.0) == pytest.approx(0.5, rel=1e-12)
-    for name in ("resnet18", "densenet121"):
-        nads = nt.analytic_nads(
-            name, (8, 8), width=0.1, nonlinearity="infinite-width", evaluation_point="normal", num_points=2
-        )
-        assert nads.eigenvalues[0] > 0
+        leaky = nn.LeakyReLU(slope)
+        assert mean_squared_slope(leaky, 0.5) == pytest.approx(float(slopes[1, 1]), rel=1e-12)
+    options = {"nonlinearity": "infinite-width", "evaluation_point": "normal", "num_points": 2}
+    assert nt.analytic_nads("resnet18", (8, 8), width=0.1, **options).eigenvalues[0] > 0
 
 
 # Large images, step by step, storage.
@@ -357,7 +303,7 @@ def test_a_large_image_takes_its_first_directions():
     with pytest.raises(MemoryError, match="num_directions"):
         nt.analytic_nads("lenet", (512, 512))
     with pytest.raises(MemoryError, match=r"no Kronecker product.*smaller"):
-        Covariance.identity((512, 512)).matrix()
+        Covariance.constant((512, 512)).matrix()
 
 
 def test_fewer_directions_are_the_first_ones(tmp_path):
@@ -394,7 +340,12 @@ class Twice(nn.Module):
         (lambda: nn.Sequential(nn.Flatten(), nn.Bilinear(64, 64, 1)), "torch.fx|Bilinear"),
         (lambda: nn.Sequential(conv(1, 4), nn.PixelShuffle(2), nn.Flatten(), nn.Linear(144, 1)), r"1 \(PixelShuffle\)"),
         (lambda: Twice(lambda m, x: x + x.relu()), "not.*add|correlated"),
-        (lambda: Twice(lambda m, x: x * x), "multiplies two tensors"),
+        (lambda: Twice(lambda m, x: x * x.sigmoid()), "multiplies two tensors"),
+        (lambda: Twice(lambda m, x: torch.add(x, x, alpha=2)), "with a factor"),
+        (lambda: Twice(lambda m, x: torch.cat([x[:, :1], x[:, 1:]], 1)), "getitem"),
+        (lambda: Twice(lambda m, x: nn.functional.pad(x, (1, -1), value=1.0)), r"pad \(pad\): it is no linear map"),
+        (lambda: ended(conv(1, 2, padding=1, padding_mode="circular")), "padding by 'circular'"),
+        (lambda: nn.Sequential(nn.Flatten(2), nn.Linear(64, 1)), "only a vector"),
         (lambda: Twice(lambda m, x: x.softmax(1)), "softmax"),
         (lambda: Twice(lambda m, x: x if x.sum() > 0 else -x), "torch.fx cannot trace"),
         (lambda: nn.Sequential(conv(1, 1), nn.Sequential(nn.LocalResponseNorm(2))), "1.0 .LocalResponseNorm"),
@@ -427,9 +378,18 @@ def test_a_head_of_zeros_is_only_a_factor_and_other_zeros_end_it():
         nt.analytic_nads(network, SMALL)
 
 
-def test_infinite_width_refuses_max_pooling_by_name():
-    with pytest.raises(NotImplementedError, match=r"pool1 \(MaxPool2d\).*average"):
-        nt.analytic_nads("lenet", nonlinearity="infinite-width")
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ("lenet", r"pool1 \(MaxPool2d\).*average"),
+        ("densenet121", r"\(cat\) has no rule at infinite width"),
+        (lambda: ended(conv(1, 2), nn.Tanh()), r"0.1 \(Tanh\) has no rule at infinite width"),
+        (lambda: ended(conv(1, 2), conv(2, 2, groups=2)), r"0.1 \(Conv2d\) has no rule at infinite width"),
+    ],
+)
+def test_what_has_no_rule_at_infinite_width_is_named(network, message):
+    with pytest.raises(nt.analytic.NoRuleError, match=message):
+        nt.analytic_nads(network, SMALL if callable(network) else (32, 32), nonlinearity="infinite-width")
 
 
 @pytest.mark.parametrize(
