@@ -101,8 +101,8 @@ def analytic_nads(
     -------
     NADs
         The eigenvalues are those of one output (of several, their mean); exactly 0 where the linear network is blind.
-        ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is sampled. ``metadata["approximations"]``
-        lists what is not exact, ``metadata["num_directions"]`` is there if the basis is not complete.
+        ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is sampled. What is not exact is
+        listed in ``metadata["approximations"]``.
 
     Raises
     ------
@@ -142,8 +142,7 @@ def analytic_nads(
         **({"num_directions": count} if count < dimension else {}),
         **storage.provenance(seed),
     }
-    unknown = torch.full_like(values, math.nan)
-    return NADs(vectors, values, torch.zeros_like(values), unknown, metadata)
+    return NADs(vectors, values, 0 * values, math.nan * values, metadata)
 
 
 @unaffected_by_context()
@@ -160,9 +159,8 @@ def covariances(
     """The covariance of the signal that comes back to each layer's result, of the linear network.
 
     Arguments and errors are those of :func:`analytic_nads`. From the name of each layer and its type, in the order in
-    which the signal meets them, to the covariance over the positions of a channel; last, ``"image"``.
-    :meth:`Covariance.matrix` has the numbers, :meth:`Covariance.quadratic` is the alignment of a direction, for images
-    of any size.
+    which the signal meets them, to the covariance over a channel's positions; last, ``"image"``. At any size of the
+    image :meth:`Covariance.quadratic` is the alignment of a direction; :meth:`Covariance.matrix` has the numbers.
     """
     shape = _shape(image_size, in_channels)
     network, _ = _network(architecture, shape, signal_variance, weight_variances, seed, build_options)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from torch import nn
 
-from nadtools.analytic import forms, unweighted, weighted
+import nadtools.analytic.forms as forms
+import nadtools.analytic.unweighted as unweighted
+import nadtools.analytic.weighted as weighted
 from nadtools.analytic.operations import Call, Operation, passed
 
 __all__ = ["operation", "rule_type"]
@@ -15,7 +17,7 @@ _ACTIVATIONS = (
     nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus,
     nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid,
 )  # fmt: skip
-_LINEAR_MAPS = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, nn.ZeroPad2d, nn.ReflectionPad2d)
+_RESIZING = nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Upsample, nn.ZeroPad2d, nn.ReflectionPad2d
 
 # For each type of module, its rule.
 _MODULES: dict[type[nn.Module], Callable[[Call], Operation]] = {
@@ -23,7 +25,7 @@ _MODULES: dict[type[nn.Module], Callable[[Call], Operation]] = {
     nn.ConvTranspose2d: weighted.transposed_convolution,
     nn.Linear: weighted.linear,
     nn.MaxPool2d: unweighted.max_pooling,
-    **dict.fromkeys(_LINEAR_MAPS, unweighted.linear_map),
+    **dict.fromkeys(_RESIZING, unweighted.linear_map),
     **dict.fromkeys((nn.BatchNorm1d, nn.BatchNorm2d), unweighted.batch_norm),
     **dict.fromkeys((nn.LayerNorm, nn.GroupNorm), unweighted.normalisation),
     **dict.fromkeys((nn.Identity, nn.Dropout, nn.Dropout2d), passed),

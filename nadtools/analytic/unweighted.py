@@ -52,9 +52,8 @@ def _responses(call: Call) -> tuple[Tensor, Tensor]:
     ones = torch.ones(height, width, dtype=torch.float64)
     whole = _run(call, ones)
     i, j = divmod(int(whole.abs().argmax()), whole.shape[1])
-    down, across = torch.eye(height, dtype=torch.float64), torch.eye(width, dtype=torch.float64)
-    rows = [_run(call, line[:, None] * ones)[:, j] for line in down]
-    columns = [_run(call, line * ones)[i] for line in across]
+    rows = [_run(call, line[:, None] * ones)[:, j] for line in torch.eye(height)]
+    columns = [_run(call, line * ones)[i] for line in torch.eye(width)]
     return torch.stack(rows, dim=1), torch.stack(columns, dim=1)
 
 

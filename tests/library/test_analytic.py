@@ -40,8 +40,6 @@ class Dense(nn.Module):
 
 
 class Last(nn.Module):
-    """A layer that works on the last axis."""
-
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         self.layer = layer
@@ -51,8 +49,6 @@ class Last(nn.Module):
 
 
 class Mean(nn.Module):
-    """The mean over positions."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.mean([2, 3])
 
