@@ -19,7 +19,7 @@ _DATA: Final = {
     "cifar10": "CIFAR-10",
     "cifar10-jpeg": "CIFAR-10 as JPEG",
     "cifar10-subset": "5,000 images of CIFAR-10",
-    "digits": "scikit-learn's digits",
+    "patches": "patches of ten photographs",
 }
 _COMPUTED: Final = Origin("computed here", "", "", "cpu", "when shown", nadtools.__version__)
 
