@@ -1,8 +1,8 @@
 """Draw the cover and the pictures of the landing page's cards: python book/cover.py.
 
-The cover's numbers are those of chapter 1 and chapter 4 at laptop scale, seed 0, and take a minute. The cards show stored
-results and formulas. They have a transparent background, so that they stand on a light and on a dark page, and few
-colours, so that they are small: python book/cover.py cards.
+The cover's numbers are those of chapter 1 and chapter 4 at laptop scale, seed 0, and take a minute. The cards show
+stored results and formulas: python book/cover.py cards draws them alone. They have a transparent background, so that
+they stand on a light and on a dark page, and few colours, so that they are small.
 """
 
 import math
@@ -113,8 +113,8 @@ def directional_bias() -> Figure:
     mean = table("A1", architecture="lenet").groupby(["frequency_i", "frequency_j"])["test_accuracy"].mean()
     plane = np.full((16, 16), np.nan)
     for (i, j), accuracy in mean.items():
-        for k, l in ((i, j), (-i, -j)):
-            plane[(k // 2 + 8) % 16, (l // 2 + 8) % 16] = accuracy
+        for row, column in ((i, j), (-i, -j)):
+            plane[(row // 2 + 8) % 16, (column // 2 + 8) % 16] = accuracy
     figure, (panel,) = panels(1)
     panel.imshow(plane, cmap="viridis", vmin=0.5, vmax=1, interpolation="nearest", aspect="auto")
     return figure
@@ -133,7 +133,9 @@ def optimization() -> Figure:
     figure, axes = curves()
     steps = np.linspace(0, 300, 200)
     for k, curvature in enumerate((1, 0.3, 0.1, 0.03, 0.01)):
-        axes.plot(steps, (1 - 0.1 * curvature) ** (2 * steps), color=plt.get_cmap("viridis")(0.95 - 0.16 * k), linewidth=5)
+        axes.plot(
+            steps, (1 - 0.1 * curvature) ** (2 * steps), color=plt.get_cmap("viridis")(0.95 - 0.16 * k), linewidth=5
+        )
     axes.set(xlim=(0, 300), ylim=(0, 1.03))
     name(axes, 0.98, -0.04, "steps", ha="right", va="top")
     name(axes, 0.5, 0.98, "loss", ha="center", va="top")
@@ -162,7 +164,9 @@ def prediction() -> Figure:
         curve = table("A6", architecture=architecture, nads=nads_of).groupby("index")["test_accuracy"].mean()
         axes.plot(curve.index, curve, color=ARCHITECTURE_COLOURS[architecture], linewidth=5)
         place = (0.98, 0.8) if architecture == "logreg" else (0.4, 0.42)
-        name(axes, *place, label, ARCHITECTURE_COLOURS[architecture], ha="right" if architecture == "logreg" else "left")
+        name(
+            axes, *place, label, ARCHITECTURE_COLOURS[architecture], ha="right" if architecture == "logreg" else "left"
+        )
     axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
     axes.set(xlim=(0, 1023), ylim=(0.45, 1.02))
     name(axes, 0.98, -0.04, "NADs, in their order", ha="right", va="top")
@@ -205,7 +209,7 @@ def flipping() -> Figure:
 
 
 def two_features() -> Figure:
-    """Where a trained LeNet draws the line between two features that both suffice: two equal ones, then an unequal pair."""
+    """Where a trained LeNet draws the line between two features that both suffice: unequal, equal, unequal."""
     stored = table("B2", architecture="lenet", basis="nads").set_index(["first", "second"])["sections"]
     figure, axes = panels(3)
     for panel, (first, second) in zip(axes, ((0, 100), (0, 0), (100, 0)), strict=True):
@@ -219,8 +223,12 @@ def simplicity() -> Figure:
     """Whether a network looks at the image or at the hint, by how far down the NADs the hint lies."""
     figure, axes = curves()
     for architecture, label, place in (("lenet", "LeNet", (0.76, 0.7)), ("mlp", "MLP", (0.03, 0.45))):
-        stored = table("B3", architecture=architecture, data="cifar10-subset").query("part == 'both'").sort_values("index")
-        axes.plot(range(len(stored)), stored["follows_images"], "o-", color=ARCHITECTURE_COLOURS[architecture], linewidth=5)
+        stored = (
+            table("B3", architecture=architecture, data="cifar10-subset").query("part == 'both'").sort_values("index")
+        )
+        axes.plot(
+            range(len(stored)), stored["follows_images"], "o-", color=ARCHITECTURE_COLOURS[architecture], linewidth=5
+        )
         name(axes, *place, label, ARCHITECTURE_COLOURS[architecture])
     axes.set(ylim=(-0.03, 0.75))
     name(axes, 0.02, 1.02, "sees the picture", va="top")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from companion.claims.catalogue import CLAIMS_FILE, load_claims, record_verdicts
 from companion.claims.checking import check_claims, evaluate
-from companion.claims.display import summary, to_html, to_text
+from companion.claims.display import chart, summary, to_html, to_text
 from companion.claims.model import Checked, Claim, Origin, Outcome
 from companion.evidence import Verdict
 
@@ -21,6 +21,7 @@ __all__ = [
     "Origin",
     "Outcome",
     "Verdict",
+    "chart",
     "check_claims",
     "evaluate",
     "load_claims",

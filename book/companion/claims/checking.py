@@ -21,6 +21,12 @@ _DATA: Final = {
     "cifar10-subset": "5,000 images of CIFAR-10",
     "patches": "patches of ten photographs",
 }
+#: How a smaller run is spoken of, by whether none, some or all of it holds.
+_SMALLER: Final = (
+    ("does not agree", Verdict.NOT_REPRODUCED),
+    ("agrees in part", Verdict.PARTLY),
+    ("agrees", Verdict.REPRODUCED),
+)
 _COMPUTED: Final = Origin("computed here", "", "", "cpu", "when shown", nadtools.__version__)
 
 
@@ -53,10 +59,12 @@ def evaluate(claim: Claim, *, results_dir: Where = None) -> Outcome:
     if not smaller:
         return Outcome(found.text, found.verdict, origin)
     reasons = dict.fromkeys(part for _, parts in smaller for part in parts)
-    agrees = "agrees" if all(found.holds) else "agrees in part" if any(found.holds) else "does not agree"
+    agrees, smaller_verdict = _SMALLER[all(found.holds) + any(found.holds)]
     record = smaller[0][0]
     command = at_paper_scale(record["experiment"], record["selectors"])
-    return Outcome(f"{found.text}; {agrees}, but {', '.join(reasons)}", Verdict.NOT_YET, origin, command)
+    return Outcome(
+        f"{found.text}; {agrees}, but {', '.join(reasons)}", Verdict.NOT_YET, origin, command, smaller_verdict
+    )
 
 
 def check_claims(claims: Iterable[Claim] | None = None, *, results_dir: Where = None) -> tuple[Checked, ...]:

@@ -98,12 +98,15 @@ class Outcome:
         None if nothing was read.
     command : str
         Makes the result at the paper's size, if that is what is missing.
+    smaller : Verdict, optional
+        What a run of a smaller size says, if there is only such a run.
     """
 
     measured: str
     verdict: Verdict
     origin: Origin | None = None
     command: str = ""
+    smaller: Verdict | None = None
 
     @property
     def is_stored(self) -> bool:
