@@ -532,17 +532,35 @@ def test_the_page_shows_all_of_a_claim(checked, monkeypatch):
     assert all((BOOK / link.replace(".html", ".ipynb")).exists() for link in page.links)
 
 
-def test_claims_without_results_are_counted_and_folded_up():
+def test_claims_are_folded_up_by_chapter_below_the_count_of_their_verdicts(checked):
+    page = claims.to_html(checked, pages=BOOK)
+    parts = page.split('<details class="claims-chapter">')[1:]
+    assert len(parts) == len({one.claim.chapter for one in checked})
+    for part in parts:
+        ids = re.findall(r'<tr role="row" id="(.*?)"', part)
+        (chapter,) = {BY_ID[one].chapter for one in ids}
+        assert f"<strong>{int(chapter[:2])}. " in part
+        assert sum(int(count) for count in re.findall(r"[>·] ?\S (\d+) ", part.partition("</summary>")[0])) == len(ids)
     origin = claims.Origin("images", "1", "0", "cpu", "today", "9.9")
-    outcomes = [
-        claims.Outcome("12 %", Verdict.PARTLY, origin),
-        claims.Outcome("not stored", Verdict.NOT_YET, command="run it"),
-    ]
-    page = claims.to_html([claims.Checked(CLAIMS[k], outcomes[min(k, 1)]) for k in range(3)])
-    shown, folded = page.split("<details>")
-    assert "For 2 claims nothing is stored yet" in folded
-    assert CLAIMS[0].id in shown and CLAIMS[1].id in folded and CLAIMS[2].id in folded
-    assert "<details>" not in claims.to_html([claims.Checked(CLAIMS[0], outcomes[0])])
+    outcome = claims.Outcome("12 %", Verdict.NOT_YET, origin, "run it")
+    page = claims.to_html([claims.Checked(CLAIMS[0], outcome)], pages="nowhere")
+    assert "Chapter 1</strong>" in page and "run it" in page.partition("where this comes from")[2]
+
+
+def test_the_chart_counts_every_claim_once(checked):
+    figure = claims.chart(checked)
+    assert sum(sum(bar.x) for bar in figure.data) == len(CLAIMS)
+    reached = sum(one.outcome.verdict not in (Verdict.NOT_YET, Verdict.NOT_HERE) for one in checked)
+    assert f"{reached} of {len(CLAIMS)}" in figure.layout.title.text
+    assert sum(sum(bar.x) for bar in figure.data if bar.marker.pattern.shape) == sum(
+        one.outcome.smaller is not None for one in checked
+    )
+
+
+def test_every_outcome_has_a_place_in_the_chart():
+    smaller = [None, Verdict.REPRODUCED, Verdict.PARTLY, Verdict.NOT_REPRODUCED]
+    possible = {(verdict, None) for verdict in Verdict} | {(Verdict.NOT_YET, one) for one in smaller}
+    assert {part for part, _, _ in display._PARTS} == possible
 
 
 def test_signs_and_colours_of_verdicts():

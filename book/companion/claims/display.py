@@ -36,6 +36,7 @@ _STYLE: Final = """
 .claims th:first-child { width: 38% }
 .claims code { color: inherit; background: none; padding: 0 }
 .claims td > span { display: none }
+.claims small { font-size: 0.95em; opacity: 0.85 }
 .claims details { margin: 0.3rem 0 0 }
 .claims .verdict { color: #fff; border-radius: 4px; padding: 1px 6px; white-space: nowrap }
 .claims-chapter { border-bottom: 1px solid rgba(128, 128, 128, 0.4) }
@@ -160,7 +161,7 @@ def _table_of(checked: Sequence[Checked], pages: Path) -> str:
         if outcome.command:
             sources.append(f"At the paper's size: <code>{html.escape(outcome.command)}</code>")
         if sources:
-            cells["Measured"] += f"<details><summary>from</summary>{'<br>'.join(sources)}</details>"
+            cells["Measured"] += f"<details><summary>where this comes from</summary>{'<br>'.join(sources)}</details>"
         note = f"<br><small>{html.escape(claim.note)}</small>" if claim.note else ""
         rows.append(
             f'<tr role="row" id="{html.escape(claim.id)}"><th role="rowheader" scope="row">{_link(claim, pages)} '
