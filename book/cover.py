@@ -239,6 +239,18 @@ def simplicity() -> Figure:
     return figure
 
 
+def no_network() -> Figure:
+    """NADs of LeNet and of DenseNet-121, worked out from their layers alone."""
+    figure, axes = plt.subplots(2, 4, figsize=SIZE)
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.98, wspace=0.04, hspace=0.04)
+    for row, architecture in zip(axes, ("lenet", "densenet121"), strict=True):
+        vectors = nt.analytic_nads(architecture).vectors
+        for panel, index in zip(row, (0, 1, 3, 12), strict=True):
+            signed(panel, vectors[index].numpy())
+            panel.set_axis_off()
+    return figure
+
+
 CARDS: list[Callable[[], Figure]] = [
     directional_bias,
     pooling,
@@ -249,6 +261,7 @@ CARDS: list[Callable[[], Figure]] = [
     flipping,
     two_features,
     simplicity,
+    no_network,
 ]
 
 

@@ -113,7 +113,8 @@ def choose(notebooks: Sequence[str], wanted: Sequence[str]) -> list[str]:
     by_name = {Path(notebook).stem: notebook for notebook in notebooks}
     chosen = set()
     for text in wanted:
-        matching = [text] if text in by_name else [name for name in by_name if name.startswith(text)]
+        starts = ([name for name in by_name if name.startswith(start)] for start in (f"{text}-", text))  # 04 is not 04b
+        matching = [text] if text in by_name else next(filter(None, starts), [])
         if len(matching) != 1:
             found = "several chapters begin" if matching else "no chapter begins"
             raise UsageError(f"{found} with {text!r}; there are {', '.join(by_name)}")

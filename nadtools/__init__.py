@@ -10,8 +10,9 @@ for one on each core; by default one, or what a surrounding ``joblib.parallel_co
 
 from __future__ import annotations
 
-from nadtools import boundaries, device, directions, images, interventions, moments, storage, theory
+from nadtools import analytic, boundaries, device, directions, images, interventions, moments, storage, theory
 from nadtools._version import __version__ as __version__
+from nadtools.analytic import analytic_nads
 from nadtools.architectures import available, build, symmetry_group
 from nadtools.directions import (
     FourierMode,
@@ -43,11 +44,13 @@ __all__ = [
     # networks
     "available", "build", "symmetry_group",
     # NADs
-    "estimate_nads", "NADs", "subspace_overlap", "captured_energy", "marchenko_pastur_band", "plot_spectra",
+    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy",
+    "marchenko_pastur_band", "plot_spectra",
     # trainings
     "TrainConfig", "TrainResult", "train", "Evaluation", "evaluate", "sweep",
     # interventions
     "poison", "decode", "flip",
     # modules
-    "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage", "theory",
+    "analytic", "boundaries", "device", "directions", "images", "interventions", "moments", "pooling", "storage",
+    "theory",
 ]  # fmt: skip

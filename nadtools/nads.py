@@ -57,7 +57,9 @@ class NADs:
     def __post_init__(self) -> None:
         vectors = checks.tensor("vectors", self.vectors)
         count = len(vectors) if vectors.ndim else 0
-        if vectors.ndim not in (3, 4) or not count or vectors.numel() != count**2:
+        # The first ones alone, where the images are too large for all of them.
+        complete = self.metadata.get("num_directions") != count if isinstance(self.metadata, dict) else True
+        if vectors.ndim not in (3, 4) or not count or (complete and vectors.numel() != count**2):
             raise ValueError(
                 f"got vectors of shape {tuple(vectors.shape)}; expected a complete basis, (D, h, w) or "
                 "(D, channels, h, w) with D entries in each; NADs.from_vectors completes a basis"

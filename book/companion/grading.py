@@ -137,7 +137,7 @@ class Verdict:
         )
 
 
-_CHAPTERS = 9
+_CHAPTERS = 10
 _wrong_answers: Counter[str] = Counter()
 
 

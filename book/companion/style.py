@@ -25,6 +25,7 @@ __all__ = [
     "DIVERGING",
     "SEQUENTIAL",
     "describe",
+    "say",
     "stored",
     "symmetric_limits",
     "use_book_style",
@@ -169,6 +170,25 @@ def describe(figure: go.Figure, alt: str, caption: str | None = None) -> go.Figu
     meta = figure.layout.meta if isinstance(figure.layout.meta, dict) else {}
     figure.layout.meta = {**meta, "alt": alt, **({"caption": caption} if caption else {})}
     return figure
+
+
+def say(figure: go.Figure, caption: str) -> go.Figure:
+    """Give a figure a caption that states what it shows; its alternative text stays.
+
+    Parameters
+    ----------
+    figure
+        The figure; it is changed in place.
+    caption
+        A sentence below the figure on the page.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The same figure.
+    """
+    meta = figure.layout.meta if isinstance(figure.layout.meta, dict) else {}
+    return describe(figure, meta.get("alt") or caption, caption)
 
 
 def stored(figure: go.Figure, metadata: Mapping[str, Any]) -> go.Figure:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from companion import claims, experiments, published
+from companion import claims, compact, experiments, published
 from companion.__main__ import _parser, main
 from companion.chapter_08.experiments import load_pairs
 from companion.claims import Verdict, catalogue, checking, display
@@ -433,6 +433,7 @@ def test_the_authors_files_are_never_downloaded(monkeypatch, tmp_path):
     monkeypatch.setenv("NADTOOLS_DATA", str(tmp_path))
     monkeypatch.setenv("NADTOOLS_CACHE", str(tmp_path))
     monkeypatch.setattr(published, "_read", refuse)
+    monkeypatch.setattr(compact, "FOLDER", tmp_path)
     for name in ("A1-lenet-map", "A5-lenet-published", "A6-lenet-points", "A6-strongest-published"):
         claim = BY_ID[name]
         outcome = claims.evaluate(claim)
@@ -538,7 +539,7 @@ def test_claims_are_folded_up_by_chapter_below_the_count_of_their_verdicts(check
     for part in parts:
         ids = re.findall(r'<tr role="row" id="(.*?)"', part)
         (chapter,) = {BY_ID[one].chapter for one in ids}
-        assert f"<strong>{int(chapter[:2])}. " in part
+        assert f"<strong>{display._number(chapter).removeprefix('Chapter ')}. " in part
         assert sum(int(count) for count in re.findall(r"[>·] ?\S (\d+) ", part.partition("</summary>")[0])) == len(ids)
     origin = claims.Origin("images", "1", "0", "cpu", "today", "9.9")
     outcome = claims.Outcome("12 %", Verdict.NOT_YET, origin, "run it")

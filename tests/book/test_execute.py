@@ -208,3 +208,11 @@ def test_wrong_usage_executes_and_removes_nothing(
     assert end.value.code == 2
     assert message in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["report.json"]
+
+
+def test_a_number_means_its_chapter_and_not_the_starred_one_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXECUTE.parent))
+    choose = importlib.import_module("execute").choose
+    notebooks = ["book/04-nads.ipynb", "book/04b-estimating-nads.ipynb"]
+    assert choose(notebooks, ["04"]) == notebooks[:1]
+    assert choose(notebooks, ["04b"]) == notebooks[1:]

@@ -12,6 +12,7 @@ import exercise_answers_06
 import exercise_answers_07
 import exercise_answers_08
 import exercise_answers_09
+import exercise_answers_10
 import numpy as np
 import pytest
 import torch
@@ -36,6 +37,7 @@ CHAPTERS = (
     exercise_answers_07,
     exercise_answers_08,
     exercise_answers_09,
+    exercise_answers_10,
 )
 SOLUTIONS = {exercise: answer for chapter in CHAPTERS for exercise, answer in chapter.SOLUTIONS.items()}
 WRONG = [wrong for chapter in CHAPTERS for wrong in chapter.WRONG]

@@ -697,3 +697,10 @@ def test_drawing_leaves_pyplot_and_plotly_defaults_alone():
     plot_direction(V, backend="matplotlib").to_png()
     assert plt.get_fignums() == []
     assert plotly.io.templates.default == before
+
+
+def test_a_caption_leaves_the_alternative_text_alone():
+    figure = style.describe(go.Figure(), "Two lines.")
+    assert style.say(figure, "One line rises.") is figure
+    assert figure.layout.meta == {"alt": "Two lines.", "caption": "One line rises."}
+    assert style.say(go.Figure(), "One line rises.").layout.meta["alt"] == "One line rises."

@@ -39,8 +39,8 @@ class StaticNotice:
 
     def _repr_html_(self) -> str:
         return (
-            '<p class="nadtools-live-only"><em>Live only.</em> This explorer needs a running kernel: open this chapter '
-            f"in JupyterLab (<code>make lab</code>) and run <code>here.{html.escape(self.name)}()</code>.</p>"
+            '<p class="nadtools-live-only"><em>In the notebook:</em> open this chapter in JupyterLab '
+            f"(<code>make lab</code>) and run <code>here.{html.escape(self.name)}()</code>.</p>"
         )
 
 

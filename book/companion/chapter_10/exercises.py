@@ -1,0 +1,93 @@
+"""Exercises of chapter 10."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
+
+
+def _draw(*shape: int, seed: int = 10) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+_LAYER_SIGNATURE = "through_convolution(G, kernel, size)"
+
+
+def _grade_layer(answer: Any) -> str | None:
+    remarks = []
+    for kernel, size in ((3, 8), (2, 5), (5, 7)):
+        out = size - kernel + 1
+        root = _draw(out, out)
+        G = root @ root.T
+        returned = call(answer, _LAYER_SIGNATURE, f"a matrix of {size} by {size}", G.clone(), kernel, size)
+        if not isinstance(returned, Tensor) or returned.shape != (size, size):
+            shape = tuple(returned.shape) if isinstance(returned, Tensor) else describe(returned)
+            raise UnexpectedAnswer(f"Expected a tensor of shape {(size, size)} for kernel={kernel}, but got {shape}.")
+        # Each weight of the kernel places the output at its own offset.
+        places = torch.stack([torch.eye(size, dtype=G.dtype)[offset : offset + out] for offset in range(kernel)])
+        right = torch.einsum("oqp,qr,ors->ps", places, G, places)
+        mixed = torch.einsum("oqp,qr,urs->ps", places, G, places)
+        if torch.allclose(returned.to(G.dtype), right):
+            remarks.append("")
+        elif torch.allclose(returned.to(G.dtype), mixed):
+            remarks.append("These offsets are chosen for each position by itself. Different weights are uncorrelated.")
+        elif torch.allclose(returned.to(G.dtype), right / kernel):
+            remarks.append("It is the sum over offsets, not their mean.")
+        else:
+            return ""
+    return next(filter(None, remarks), None)
+
+
+def _grade_wave(answer: Any) -> str | None:
+    value = read_number(answer)
+    if close(value, 8, 1e-9):
+        return None
+    if close(value, 5, 1e-9):
+        return "This is the window. The frequency counts periods in all 40 rows."
+    return "Every window has to hold whole periods." if value > 0 and 40 % value == 0 else ""
+
+
+_PRODUCT_SIGNATURE = "alpha(R, K, v)"
+
+
+def _grade_product(answer: Any) -> str | None:
+    for height, width in ((3, 3), (4, 6), (7, 2)):
+        a, b, v = _draw(height, height), _draw(width, width, seed=11), _draw(height, width, seed=12)
+        rows, columns = a @ a.T, b @ b.T
+        value = read_number(call(answer, _PRODUCT_SIGNATURE, "a number", rows.clone(), columns.clone(), v.clone()))
+        right = float(v.flatten() @ torch.kron(rows, columns) @ v.flatten())
+        if close(value, right, 1e-9 * abs(right)):
+            continue
+        if height == width and close(value, float(v.T.flatten() @ torch.kron(rows, columns) @ v.T.flatten()), 1e-6):
+            return "R acts on rows, that is from the left; K on columns."
+        return ""
+    return None
+
+
+EXERCISES = (
+    Exercise(
+        "10-1",
+        "One convolution of the recursion, in one dimension.",
+        _grade_layer,
+        (
+            "The weight at offset o takes output q to the input position q + o.",
+            "For each offset add G, moved by the offset along both axes, to a matrix of zeros.",
+        ),
+    ),
+    Exercise(
+        "10-2",
+        "The lowest vertical frequency that an average over five rows loses, of 40 rows.",
+        _grade_wave,
+        ("How long, in rows, is one period of frequency i?", "40 / i rows have to divide 5."),
+    ),
+    Exercise(
+        "10-3",
+        "α of an image from the two factors of a Kronecker product.",
+        _grade_product,
+        ("(R ⊗ K) vec(v) = vec(R v Kᵀ), if vec reads row by row.", "Multiply R v Kᵀ by v entry by entry, and sum."),
+    ),
+)

@@ -1,0 +1,82 @@
+"""The recursion layer by layer, and accuracies over α."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from companion.parts import as_mapping, check_columns, colour_of, finish, rank_correlation
+from companion.style import DIVERGING
+
+__all__ = ["plot_layers", "plot_thresholds"]
+
+_SMALLEST = 1e-4  # what is less is drawn there
+
+
+def plot_layers(correlations: Mapping[str, Any], title: str | None = None, *, alt: str | None = None) -> go.Figure:
+    """Draw one small image a layer: what comes back to its middle, beside what comes back to the other positions.
+
+    Parameters
+    ----------
+    correlations
+        From a layer's name to an image of any size with values between -1 and 1.
+    title, alt
+    """
+    given = {name: np.asarray(image, dtype=float) for name, image in as_mapping(correlations, "correlations").items()}
+    columns = min(4, len(given))
+    rows = -(-len(given) // columns)
+    figure = make_subplots(rows, columns, subplot_titles=list(given), vertical_spacing=0.16, horizontal_spacing=0.05)
+    for number, image in enumerate(given.values()):
+        row, column = number // columns + 1, number % columns + 1
+        shown = go.Heatmap(z=image.astype("float32"), colorscale=DIVERGING, zmin=-1, zmax=1, showscale=False)
+        figure.add_trace(shown, row, column)
+        figure.update_xaxes(visible=False, constrain="domain", row=row, col=column)
+        across = figure.get_subplot(row, column).yaxis.anchor
+        figure.update_yaxes(
+            visible=False, autorange="reversed", scaleanchor=across, constrain="domain", row=row, col=column
+        )
+    alt = alt or f"{title or 'Layers'}: one image for each of {', '.join(given)}."
+    return finish(figure, title, alt, height=60 + 210 * rows, margin={"l": 12, "r": 12, "b": 12, "t": 70})
+
+
+def plot_thresholds(
+    tables: Mapping[str, pd.DataFrame], title: str | None = None, *, alt: str | None = None
+) -> go.Figure:
+    """Draw test accuracy over α, one point a wave, for several networks in one panel.
+
+    Parameters
+    ----------
+    tables
+        From a network's name to a table of its waves with the columns ``alpha`` (as a multiple of its mean over all
+        directions) and ``accuracy``; the index names the waves.
+    title, alt
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a table lacks a column.
+    """
+    figure, lines = go.Figure(), []
+    for number, (label, table) in enumerate(as_mapping(tables, "tables").items()):
+        check_columns(label, table, ("alpha", "accuracy"))
+        alpha, accuracy = (table[name].to_numpy(float) for name in ("alpha", "accuracy"))
+        rho = rank_correlation(alpha, accuracy)
+        lines.append(f"{label}: ρ = {rho}")
+        figure.add_scatter(
+            x=np.maximum(alpha, _SMALLEST).astype("float32"),
+            y=accuracy.astype("float32"),
+            text=[str(place) for place in table.index],
+            mode="markers",
+            marker={"color": colour_of(label, number), "size": 7, "opacity": 0.75},
+            name=lines[-1],
+            hovertemplate="%{text}: α %{x:.2g} times the mean, accuracy %{y:.1%}<extra></extra>",
+        )
+    figure.update_xaxes(type="log", title="α(v) / mean, without any network")
+    figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=[0.45, 1.02])
+    alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
+    return finish(figure, title, alt, height=460, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})

@@ -1,0 +1,61 @@
+"""Many small images side by side: a wall of directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.colors import get_colorscale
+
+from companion.parts import as_mapping, finish
+from companion.style import DIVERGING
+
+__all__ = ["plot_wall"]
+
+_GAP, _ROW_GAP = 2, 9  # pixels between images, and between rows: for a label
+_HEIGHT = 92  # of a row on the page
+_NOTHING = -128  # between images: a page of any colour shows through
+
+
+def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | None = None) -> go.Figure:
+    """Draw rows of small images, each scaled to its own largest value; red is positive, blue negative.
+
+    Parameters
+    ----------
+    rows
+        From a row's label to its images, of shape (k, h, w); all of one size.
+    title
+    alt
+        Text for readers who cannot see the figure.
+
+    Raises
+    ------
+    ValueError
+        If the images of two rows differ in size or number.
+    """
+    given = {label: np.asarray(images, dtype=float) for label, images in as_mapping(rows, "rows").items()}
+    shapes = {images.shape for images in given.values()}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 3:
+        raise ValueError(f"got rows of the shapes {sorted(shapes)}; expected one shape (number, height, width)")
+    count, height, width = next(iter(shapes))
+    wall = np.full((len(given) * (height + _ROW_GAP), count * (width + _GAP)), _NOTHING, dtype=np.int8)
+    for row, images in enumerate(given.values()):
+        for column, image in enumerate(images):
+            top, left = row * (height + _ROW_GAP) + _ROW_GAP, column * (width + _GAP)
+            scaled = 127 * image / max(float(np.abs(image).max()), 1e-300)
+            wall[top : top + height, left : left + width] = scaled.round()
+    clear, first = "rgba(0, 0, 0, 0)", 1 / 255  # the place of -127 between -128 and 127
+    colours = [[first + (1 - first) * place, colour] for place, colour in get_colorscale(DIVERGING)]
+    scale = [[0, clear], [first / 2, clear], [first / 2, colours[0][1]], *colours]
+    heatmap = go.Heatmap(z=wall, colorscale=scale, zmin=_NOTHING, zmax=127, showscale=False, hoverinfo="skip")
+    figure = go.Figure(heatmap)
+    for row, label in enumerate(given):
+        top = row * (height + _ROW_GAP) + _ROW_GAP - 0.5
+        figure.add_annotation(x=-0.5, y=top, text=label, showarrow=False, xanchor="left", yanchor="bottom")
+    figure.update_xaxes(visible=False, constrain="domain")
+    figure.update_yaxes(visible=False, autorange="reversed", scaleanchor="x", constrain="domain")
+    if alt is None:
+        alt = f"{title or 'Directions'}: {count} images in each row, for {', '.join(given)}."
+    return finish(figure, title, alt, height=60 + _HEIGHT * len(given), margin={"l": 12, "r": 12, "b": 12})

@@ -1,0 +1,89 @@
+"""Rules of layers with independent weights: convolutions and linear layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from nadtools.analytic.covariance import AxisMap, Covariance, kernel
+from nadtools.analytic.operations import Call, Operation
+
+__all__ = ["convolution", "linear", "transposed_convolution"]
+
+
+def convolution(call: Call) -> Operation:
+    """Equal offsets of the kernel on both sides, for each group of channels."""
+    layer: Any = call.module
+    if layer.padding_mode != "zeros":
+        call.refuse(f"padding by {layer.padding_mode!r} has no rule; nn.ReflectionPad2d before it does")
+    same = [dilation * (width - 1) // 2 for width, dilation in zip(layer.kernel_size, layer.dilation, strict=True)]
+    padding = {"same": same, "valid": (0, 0)}.get(layer.padding, layer.padding)
+    sizes = call.place.shape[1:], call.shape[1:]
+    maps = list(map(kernel, *sizes, layer.kernel_size, layer.stride, padding, layer.dilation))
+    return weighted(call, maps, layer.in_channels, layer.out_channels, layer.groups)
+
+
+def transposed_convolution(call: Call) -> Operation:
+    """A convolution's offsets the other way round."""
+    layer: Any = call.module
+    sizes = call.shape[1:], call.place.shape[1:]
+    turned = map(kernel, *sizes, layer.kernel_size, layer.stride, layer.padding, layer.dilation)
+    maps = [AxisMap(one.ahead, one.back) for one in turned]
+    return weighted(call, maps, layer.in_channels, layer.out_channels, layer.groups)
+
+
+def linear(call: Call) -> Operation:
+    """A factor, at every position."""
+    layer: Any = call.module
+    if call.place.kinds[-1] != "c":
+        call.refuse("it works along an axis of positions")
+    return weighted(call, [_unchanged] * len(call.place.positions), layer.in_features, layer.out_features)
+
+
+_unchanged = AxisMap(lambda g: g, lambda k: k)
+
+
+def weighted(call: Call, maps: Sequence[AxisMap], inputs: int, outputs: int, groups: int = 1) -> Operation:
+    """Independent weights between all channels of a group; positions move along their axes."""
+    layer: Any = call.module
+    gain, bias = weight_variance(call, layer.weight) / groups, 0.0
+    if layer.bias is not None:
+        bias = _variance(layer.bias.detach().double(), layer.weight[0].numel())
+
+    def backward(g: Covariance, _: object) -> list[Covariance]:
+        return [g.through(one.back for one in maps).scaled(outputs * gain)]
+
+    def forward(given: Sequence[Covariance]) -> Covariance:
+        k = given[0].through(one.ahead for one in maps).scaled(inputs * gain)
+        return k + Covariance.constant(k.sizes, bias) if bias else k
+
+    # A sum over a few channels is not normal, however many groups there are.
+    return Operation(call.place.kinds, backward, forward if groups == 1 else None, weights=True)
+
+
+def weight_variance(call: Call, weight: Tensor) -> float:
+    """The variance of a layer's weights: the one given, PyTorch's default where they follow it, else measured."""
+    if call.name in call.variances:
+        return call.variances[call.name]
+    values, fan_in = weight.detach().double(), weight[0].numel()
+    mean, square = float(values.mean()), float(values.square().mean())
+    if call.is_output and square == 0:
+        # The variance of the output layer is a factor of all eigenvalues and of nothing else.
+        return 1 / (3 * fan_in)
+    if values.numel() >= 8 and abs(mean) > max(0.1 * square**0.5, 8 * float(values.std()) / values.numel() ** 0.5):
+        call.refuse(
+            f"its weights have mean {mean:.3g} beside a root mean square of {square**0.5:.3g}, and the recursion "
+            "needs independent weights of mean zero"
+        )
+    return _variance(values, fan_in)
+
+
+def _variance(values: Tensor, fan_in: int) -> float:
+    """The mean square, or the variance 1 / (3 fan_in) of PyTorch's uniform default where that is plausible."""
+    square, default = float(values.square().mean()), 1 / (3 * fan_in)
+    bounded = float(values.abs().max()) <= fan_in**-0.5 * (1 + 1e-6)
+    # A uniform variable has a kurtosis of 9/5: the standard error of its mean square is s² sqrt(4/5 / n).
+    plausible = abs(square / default - 1) < 5 * (0.8 / values.numel()) ** 0.5
+    return default if bounded and plausible and square > 0 else square
