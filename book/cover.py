@@ -22,6 +22,7 @@ from companion import experiments, style
 from companion.atlas import load_atlas
 from companion.patches import FILE
 from companion.style import ARCHITECTURE_COLOURS, DIVERGING
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -31,6 +32,8 @@ from nadtools import storage
 STATIC = Path(__file__).parent / "static"
 FOLDER = STATIC / "cards"
 SIZE = (4.8, 2.7)  # inches, of 100 pixels
+#: Without its darkest part, which would be lost on a dark page.
+SEQUENTIAL = ListedColormap(plt.get_cmap("viridis")(np.linspace(0.15, 1, 256)))
 INK = "#808080"  # reads on white and on black
 COLOURS = 96  # of a picture, transparent ones among them
 WAVES = [(0, 0), (1, 0), (2, 2), (4, 0), (12, 4), (15, 0), (16, 16), (8, 0)]  # of the cover
@@ -116,7 +119,7 @@ def directional_bias() -> Figure:
         for row, column in ((i, j), (-i, -j)):
             plane[(row // 2 + 8) % 16, (column // 2 + 8) % 16] = accuracy
     figure, (panel,) = panels(1)
-    panel.imshow(plane, cmap="viridis", vmin=0.5, vmax=1, interpolation="nearest", aspect="auto")
+    panel.imshow(plane, cmap=SEQUENTIAL, vmin=0.5, vmax=1, interpolation="nearest", aspect="auto")
     return figure
 
 
@@ -124,7 +127,7 @@ def pooling() -> Figure:
     """The spectral response of average pooling by four, in both directions."""
     response = nt.pooling.spectral_response("average", (32, 32), (4, 4)).abs()
     figure, (panel,) = panels(1)
-    panel.imshow(np.fft.fftshift(response.numpy()), cmap="viridis", interpolation="bilinear", aspect="auto")
+    panel.imshow(np.fft.fftshift(response.numpy()), cmap=SEQUENTIAL, interpolation="bilinear", aspect="auto")
     return figure
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -178,8 +179,9 @@ def _table_of(checked: Sequence[Checked], pages: Path) -> str:
 
 
 def _number(chapter: str) -> str:
-    number = chapter.partition("-")[0]
-    return f"Chapter {int(number)}" if number.isdigit() else chapter or "Elsewhere"
+    """A chapter's number, with a star if it is one that may be skipped."""
+    match = re.match(r"0*(\d+)(b?)-", chapter)
+    return f"Chapter {match[1]}{'*' if match[2] else ''}" if match else chapter or "Elsewhere"
 
 
 def _title(chapter: str, pages: Path) -> str:
