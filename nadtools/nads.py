@@ -32,6 +32,9 @@ _SERIES = ("eigenvalues", "eigenvalue_stderr", "split_half_overlap")
 class NADs:
     """A complete orthonormal basis of image space, ranked by an architecture's preference.
 
+    Or the first of its vectors alone, if ``metadata["num_directions"]`` says how many: the closed form gives these for
+    images that are too large for all. What lies outside their span is then not known, so there are no alignments.
+
     Attributes
     ----------
     vectors : Tensor
@@ -108,6 +111,7 @@ class NADs:
 
     def covariance(self) -> Tensor:
         """The covariance that the NADs diagonalise: shape (D, D), float64."""
+        self._check_complete()
         rows = self.vectors.flatten(1).to(torch.float64)
         return (rows.T * self.eigenvalues) @ rows
 
@@ -122,7 +126,16 @@ class NADs:
             raise TypeError("got no directions; expected a tensor of at least one")
         return self._alignments([as_direction(v, self.image_shape, "directions") for v in directions])
 
+    def _check_complete(self) -> None:
+        count, dimension = len(self.vectors), math.prod(self.image_shape)
+        if count < dimension:
+            raise ValueError(
+                f"got the first {count} NADs of {dimension}, and what lies outside their span is not known; for the "
+                "alignment of a direction use nadtools.analytic.covariances(...)['image'].quadratic(v)"
+            )
+
     def _alignments(self, directions: list[Tensor]) -> Tensor:
+        self._check_complete()
         unit = torch.stack(directions).to("cpu", torch.float64)
         return (unit.flatten(1) @ self.vectors.flatten(1).to(torch.float64).T).square() @ self.eigenvalues
 
@@ -209,6 +222,7 @@ def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
     checks.instance("reference", reference, NADs, "NADs: a tensor of vectors has no eigenvalues")
     if not float(reference.eigenvalues[0]):
         raise ValueError("got a reference whose eigenvalues are zero; expected at least one that is not")
+    reference._check_complete()
     rows = _rows("vectors", vectors, k, reference.image_shape)
     coordinates = rows @ reference.vectors.flatten(1).to(torch.float64).T
     return float((coordinates.square() @ reference.eigenvalues).sum() / reference.eigenvalues[:k].sum())

@@ -91,8 +91,7 @@ def test_the_library_imports_downwards_only():
         (name, other)
         for name, path in modules(LIBRARY).items()
         for other in FLOORS[FLOORS.index(name) :]
-        # The files of a package import each other from it.
-        if f"nadtools.{other}" in imports_of(path) and other != name and not name.startswith(f"{other}.")
+        if f"nadtools.{other}" in imports_of(path) and other != name
     ]
     assert upwards == []
 

@@ -28,6 +28,7 @@ from companion.chapter_08 import claims as chapter_08
 from companion.chapter_08.experiments import load_pairs as load_pairs_of
 from companion.chapter_09 import claims as chapter_09
 from companion.chapter_09.experiments import load_transition
+from companion.chapter_10 import mean_alignments, noise_ceiling
 from companion.evidence import Mark
 from scipy.optimize import isotonic_regression
 
@@ -1129,6 +1130,68 @@ CHAPTER_9 = [
 # The tests
 # ---------------------------------------------------------------------------------------------------------------------
 
+
+@functools.cache
+def closed_form(architecture: str) -> nt.NADs:
+    return nt.analytic_nads(architecture)
+
+
+@functools.cache
+def closed_form_over_waves() -> pd.DataFrame:
+    """The authors' accuracies of all four networks, and α of the same waves by the closed form."""
+    rows = published_accuracies("fourier").query("frequency_i <= 0")
+    alpha = [
+        mean_alignments(closed_form(name), zip(part.frequency_i, part.frequency_j, strict=True)).set_axis(part.index)
+        for name, part in rows.groupby("architecture")
+        if name in ("lenet", "vgg11", "resnet18", "densenet121")
+    ]
+    return rows.assign(alpha=pd.concat(alpha)).dropna(subset=["alpha"])
+
+
+def learned_above(least: float) -> tuple[int, int]:
+    above = closed_form_over_waves()[closed_form_over_waves().alpha > least]
+    lowest = above.groupby("architecture").accuracy.min()
+    return math.floor(10 * lowest["lenet"]) * 10, math.floor(100 * lowest.drop("lenet").min())
+
+
+def distance_at_unit_noise(form: str) -> float:
+    return float(table("exactness").set_index("size")[f"{form}_error"][1.0]) ** 0.5
+
+
+def agrees_with_densenet() -> tuple[str, str]:
+    """The overlap of the first ten, and whether both rank correlations are as low."""
+    overlap = nt.subspace_overlap(closed_form("densenet121").vectors, published_nads("densenet121").vectors, 10)
+    waves_of = closed_form_over_waves()[closed_form_over_waves().architecture == "densenet121"]
+    accuracy = waves_of.set_index(["frequency_i", "frequency_j"]).accuracy
+    rho = waves_of.alpha.corr(waves_of.accuracy, "spearman")
+    return (
+        so(overlap < 0.5, "by less than one half"),
+        so(max(rho, noise_ceiling(accuracy)) < 0.5, "is below one half, too, as is their noise ceiling"),
+    )
+
+
+def energy_falls() -> str:
+    theirs = published_nads("lenet")
+    ours, drawn = (
+        [nt.captured_energy(nads.vectors, theirs, k) for k in (50, 100)]
+        for nads in (closed_form("lenet"), atlas("lenet"))
+    )
+    return so(ours[0] - ours[1] > 0.02 > 2 * (drawn[0] - drawn[1]), "where that of our networks does not")
+
+
+CHAPTER_10 = [
+    Stated(
+        "none of the four networks learned a wave: no accuracy exceeds {} %",
+        lambda: within(100 * closed_form_over_waves().query("alpha < 0.1").accuracy.max(), 5),
+    ),
+    Stated("by LeNet to more than {} %, by the others to more than {} %", lambda: learned_above(3.0)),
+    Stated("The linear form is then off by some {} %", lambda: round(10 * distance_at_unit_noise("linear")) * 10),
+    Stated("The infinite-width form is off by {} %", lambda: percent(distance_at_unit_noise("infinite-width"))),
+    Stated("the spaces of the first ten overlap {}", lambda: agrees_with_densenet()[0]),
+    Stated("with the authors' accuracies {}.", lambda: agrees_with_densenet()[1]),
+    Stated("from the first fifty to the first hundred, {}", energy_falls),
+]
+
 CHAPTERS = {
     "01-directional-bias": CHAPTER_1,
     "02-pooling-information": CHAPTER_2,
@@ -1139,6 +1202,7 @@ CHAPTERS = {
     "07-flipping": CHAPTER_7,
     "08-two-features": CHAPTER_8,
     "09-simplicity": CHAPTER_9,
+    "10-no-network": CHAPTER_10,
 }
 
 

@@ -292,6 +292,13 @@ def test_a_large_image_takes_its_first_directions():
     image = covariances("lenet", (224, 224))["image"]
     for value, vector in zip(nads.eigenvalues[:5], nads.vectors, strict=False):
         assert image.quadratic(vector) == pytest.approx(float(value), rel=1e-5)
+    for incomplete in (
+        nads.covariance,
+        lambda: nads.alignment(nads.vectors[0]),
+        lambda: nt.captured_energy(nads.vectors, nads, 5),
+    ):
+        with pytest.raises(ValueError, match=r"first 20 NADs of 50176.*quadratic"):
+            incomplete()
     with pytest.raises(MemoryError, match="num_directions"):
         nt.analytic_nads("lenet", (512, 512))
     with pytest.raises(MemoryError, match=r"no Kronecker product.*smaller"):

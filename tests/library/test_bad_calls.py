@@ -462,7 +462,7 @@ NAN = (X * math.nan, Y)
         (lambda: nt.train(network(), (X, Y), NAN), "x in test_data with NaN"),
         (lambda: nt.sweep(pair, [V], views={"gone": lambda x: x * math.nan}, num_train=2, num_test=2), "view 'gone'"),
         (lambda: nt.evaluate(ONE_OUTPUT, (X, Y)), "at least 2 classes"),
-        (lambda: nt.evaluate(network(), (X[..., :4], Y)), r"images of shape \(1, 8, 4\)"),
+        (lambda: nt.evaluate(network(), (X[..., :4], Y)), r"images of shape \(1, 8, 4\) and torch.float32 \(data\)"),
         (lambda: nt.evaluate(network(), (X, Y + 1)), "labels up to 2 in data; the network has 2 outputs"),
         (lambda: nt.evaluate(network(), (X, Y - 1)), "y in data from -1"),
         (lambda: nt.train(network(), (X, Y), (X, Y), config=""), "config of type str"),
