@@ -28,8 +28,8 @@ from companion.chapter_08 import claims as chapter_08
 from companion.chapter_08.experiments import load_pairs as load_pairs_of
 from companion.chapter_09 import claims as chapter_09
 from companion.chapter_09.experiments import load_transition
-from companion.chapter_10 import mean_alignments, noise_ceiling
 from companion.evidence import Mark
+from companion.waves import mean_alignments, noise_ceiling
 from scipy.optimize import isotonic_regression
 
 import nadtools as nt

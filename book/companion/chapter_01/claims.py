@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from companion.evidence import Function, Measured, Stored, mean_waves, percent, rank_correlation
+from companion.waves import noise_ceiling
 from nadtools import architectures
 
 __all__ = ["CLAIMS"]
@@ -71,8 +72,7 @@ def map_agrees(stored: Stored, below: float) -> Measured:
     ours = mean_waves(stored.waves("A1"))
     theirs = stored.published_accuracies("fourier", "frequency_i", "frequency_j")
     rho, _ = _on_common_waves(ours, theirs)
-    mirrored = pd.Series([theirs.get((i, -j), math.nan) for i, j in theirs.index], theirs.index)
-    ceiling = float(theirs.corr(mirrored, "spearman"))
+    ceiling = noise_ceiling(theirs)
     return Measured(f"rank correlation {rho:.2f}, ceiling {ceiling:.2f}", (rho >= ceiling - below,))
 
 
