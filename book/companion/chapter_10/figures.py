@@ -66,7 +66,7 @@ def plot_thresholds(
         check_columns(label, table, ("alpha", "accuracy"))
         alpha, accuracy = (table[name].to_numpy(float) for name in ("alpha", "accuracy"))
         rho = rank_correlation(alpha, accuracy)
-        lines.append(f"{label}: ρ = {rho}")
+        lines.append(f"{label}: {rho}")
         figure.add_scatter(
             x=np.maximum(alpha, _SMALLEST).astype("float32"),
             y=accuracy.astype("float32"),
@@ -76,7 +76,7 @@ def plot_thresholds(
             name=lines[-1],
             hovertemplate="%{text}: α %{x:.2g} times the mean, accuracy %{y:.1%}<extra></extra>",
         )
-    figure.update_xaxes(type="log", title="α(v) / mean, without any network")
+    figure.update_xaxes(type="log", tickformat="~g", title="α(v) / mean, without any network")
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=[0.45, 1.02])
     alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
     return finish(figure, title, alt, height=460, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})

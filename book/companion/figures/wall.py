@@ -15,7 +15,7 @@ from companion.style import DIVERGING
 __all__ = ["plot_wall"]
 
 _GAP, _ROW_GAP = 2, 9  # pixels between images, and between rows: for a label
-_HEIGHT = 92  # of a row on the page
+_WIDTH = 680  # of a wall on the page
 _NOTHING = -128  # between images: a page of any colour shows through
 
 
@@ -56,6 +56,7 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
         figure.add_annotation(x=-0.5, y=top, text=label, showarrow=False, xanchor="left", yanchor="bottom")
     figure.update_xaxes(visible=False, constrain="domain")
     figure.update_yaxes(visible=False, autorange="reversed", scaleanchor="x", constrain="domain")
+    margin = {"l": 12, "r": 12, "t": 46, "b": 12}
     if alt is None:
         alt = f"{title or 'Directions'}: {count} images in each row, for {', '.join(given)}."
-    return finish(figure, title, alt, height=60 + _HEIGHT * len(given), margin={"l": 12, "r": 12, "b": 12})
+    return finish(figure, title, alt, height=70 + round(_WIDTH * wall.shape[0] / wall.shape[1]), margin=margin)
