@@ -76,12 +76,10 @@ def add_scripts(
     if not labs:
         return
     app.add_css_file("lab/lab.css")
-    for name in dict.fromkeys([*SHARED, *(script for lab in labs for script in SCRIPTS[lab])]):
+    scripts = dict.fromkeys([*SHARED, *(script for lab in labs for script in SCRIPTS[lab])])
+    for name in scripts:
         app.add_js_file(f"lab/{name}.js", loading_method="defer")
-
-
-def write_results(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.format == "html":
+    if "results" in scripts:
         path = Path(app.outdir) / "_static" / "lab" / "results.js"
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(stored_accuracies(), ensure_ascii=False, separators=(",", ":"))
@@ -90,5 +88,4 @@ def write_results(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", add_scripts)
-    app.connect("build-finished", write_results)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -72,7 +72,10 @@ def weight_variance(call: Call, weight: Tensor) -> float:
     if call.is_output and square == 0:
         # The variance of the output layer is a factor of all eigenvalues and of nothing else.
         return 1 / (3 * fan_in)
-    if values.numel() >= 8 and abs(mean) > max(0.1 * square**0.5, 8 * float(values.std()) / values.numel() ** 0.5):
+    # Independent symmetric weights: |sum w| > t sqrt(sum w²) has a probability of at most 2 exp(-t²/2) (Hoeffding), here
+    # 1e-9. Equal weights are none at all.
+    bound = max(0.1, 6.5 / values.numel() ** 0.5) * square**0.5
+    if abs(mean) > bound or (square > 0 and values.numel() > 1 and values.std() == 0):
         call.refuse(
             f"its weights have mean {mean:.3g} beside a root mean square of {square**0.5:.3g}, and the recursion "
             "needs independent weights of mean zero"

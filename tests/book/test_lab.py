@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +24,12 @@ from lab_browser import (
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, expect
 
-CHAPTERS = sorted(path.stem for path in (REPOSITORY / "book").glob("[0-9]*.ipynb"))
+#: Those that have an explorer.
+CHAPTERS = sorted(
+    path.stem
+    for path in (REPOSITORY / "book").glob("[0-9]*.ipynb")
+    if re.search(r"here\.\w+_explorer\(", path.read_text(encoding="utf-8"))
+)
 SECONDS_TO_RUN = 300
 
 

@@ -130,6 +130,7 @@ def run_python(code: str) -> nt.NADs:
     assert len(code.splitlines()) <= 5
     names: dict[str, Any] = {}
     with torch.random.fork_rng():
+        torch.manual_seed(0)
         exec(code, names)
     return names["nads"]
 

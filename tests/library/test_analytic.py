@@ -365,6 +365,19 @@ def test_weights_that_are_shared_or_not_of_mean_zero_are_refused():
     nn.init.constant_(blur[0][0].weight, 1 / 9)
     with pytest.raises(NotImplementedError, match=r"0.0 \(Conv2d\): its weights have mean"):
         nt.analytic_nads(blur, SMALL)
+    wide = seeded(lambda: ended(conv(1, 8)))
+    with torch.no_grad():
+        wide[0][0].weight.abs_()
+    with pytest.raises(NotImplementedError, match=r"0.0 \(Conv2d\): its weights have mean"):
+        nt.analytic_nads(wide, SMALL)
+
+
+def test_few_weights_of_one_sign_are_no_evidence():
+    """Eight weights of a 1 x 1 convolution agree in sign once in 128 draws."""
+    network = seeded(lambda: ended(conv(1, 8, 1)))
+    with torch.no_grad():
+        network[0][0].weight.abs_().add_(0.5)
+    assert nt.analytic_nads(network, SMALL).eigenvalues[0] > 0
 
 
 def test_a_head_of_zeros_is_only_a_factor_and_other_zeros_end_it():
