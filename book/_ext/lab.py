@@ -27,45 +27,62 @@ SCRIPTS = {
 }
 #: The share of new samples above which a bet counts a wave as learned.
 LEARNED = 0.6
-#: Preset of the page, name, experiment, architecture.
-NETWORKS = (("lenet", "LeNet", "A1"), ("resnet18", "ResNet-18", "A1"))
+#: Presets of the page, and their names; those whose waves this book has trained, and others that the authors have.
+NETWORKS = {"lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18"}
+OURS = ("lenet", "resnet18")
 
 
 def stored_accuracies() -> dict[str, Any]:
-    """The stored accuracies over waves, with where they come from."""
+    """For each network its waves with our stored accuracy and the authors', and where they come from.
+
+    The authors do not say which of an atom's two frequencies runs along the rows, nor its phase; half of their table is
+    a copy of the other half, and is left out.
+    """
     if str(BOOK) not in sys.path:
         sys.path.insert(0, str(BOOK))
+    from companion import published
+
+    theirs = published.load_accuracies("fourier").query("frequency_i <= 0")
+    networks = []
+    for architecture, name in NETWORKS.items():
+        rows = theirs[theirs["architecture"] == architecture]
+        authors = {
+            (int(i), int(j)): a for i, j, a in zip(rows.frequency_i, rows.frequency_j, rows.accuracy, strict=True)
+        }
+        ours, phase, stamp = _trained_here(architecture) if architecture in OURS else ({}, math.pi / 2, "")
+        waves = [
+            {"frequency": wave}
+            | {
+                key: round(float(a), 4)
+                for key, a in (("ours", ours.get(wave)), ("authors", authors.get(wave)))
+                if a is not None
+            }
+            for wave in (ours or authors)
+        ]
+        stamp += (
+            f"The authors: {published.REPOSITORY} at {published.REVISION}, Apache-2.0; they do not state the phase."
+        )
+        networks.append({"key": architecture, "name": name, "phase": phase, "stamp": stamp, "waves": waves})
+    return {"networks": networks, "learned": LEARNED}
+
+
+def _trained_here(architecture: str) -> tuple[dict[tuple[int, int], float], float, str]:
+    """Accuracy by wave, phase, and a sentence on the settings."""
     from companion import experiments
     from companion.stored import load_table
 
-    assert experiments
-    networks = []
-    for architecture, name, experiment in NETWORKS:
-        table = load_table(experiment, architecture=architecture)
-        settings, record = table.attrs["parameters"], table.attrs
-        waves = table.groupby(["frequency_i", "frequency_j"], sort=True)["test_accuracy"].mean()
-        width = settings["build_options"].get("width", 1)
-        narrow = f"a width of {width:g}, " if width != 1 else ""
-        stamp = (
-            f"{experiment} at {record['scale']} scale: {narrow}{settings['num_train']:,} samples, "
-            f"σ = {settings['sigma']:g}, ε = {settings['epsilon']:g}, seed {record['seed']}, "
-            f"revision {record['revision']}, {record['date'][:10]}."
-        )
-        networks.append(
-            {
-                "key": architecture,
-                "name": name,
-                "preset": architecture,
-                "phase": settings["phase"],
-                "stamp": stamp,
-                "waves": [
-                    {"frequency": [int(i), int(j)], "accuracy": round(float(accuracy), 4)}
-                    for (i, j), accuracy in waves.items()
-                    if math.isfinite(accuracy)
-                ],
-            }
-        )
-    return {"networks": networks, "learned": LEARNED, "source": "Stored results of this book:"}
+    assert experiments  # they register themselves
+    table = load_table("A1", architecture=architecture)
+    settings, record = table.attrs["parameters"], table.attrs
+    means = table.groupby(["frequency_i", "frequency_j"], sort=True)["test_accuracy"].mean()
+    width = settings["build_options"].get("width", 1)
+    narrow = f"a width of {width:g}, " if width != 1 else ""
+    stamp = (
+        f"This book: A1 at {record['scale']} scale, {narrow}{settings['num_train']:,} samples, "
+        f"σ = {settings['sigma']:g}, ε = {settings['epsilon']:g}, seed {record['seed']}, revision {record['revision']}, {record['date'][:10]}. "
+    )
+    waves = {(int(i), int(j)): float(accuracy) for (i, j), accuracy in means.items() if math.isfinite(accuracy)}
+    return waves, float(settings["phase"]), stamp
 
 
 def add_scripts(

@@ -72,8 +72,8 @@ def weight_variance(call: Call, weight: Tensor) -> float:
     if call.is_output and square == 0:
         # The variance of the output layer is a factor of all eigenvalues and of nothing else.
         return 1 / (3 * fan_in)
-    # Independent symmetric weights: |sum w| > t sqrt(sum w²) has a probability of at most 2 exp(-t²/2) (Hoeffding), here
-    # 1e-9. Equal weights are none at all.
+    # Of independent symmetric weights, |sum w| > t sqrt(sum w²) has a probability of at most 2 exp(-t²/2) (Hoeffding),
+    # here 1e-9. Equal weights are none at all.
     bound = max(0.1, 6.5 / values.numel() ** 0.5) * square**0.5
     if abs(mean) > bound or (square > 0 and values.numel() > 1 and values.std() == 0):
         call.refuse(

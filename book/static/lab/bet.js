@@ -4,7 +4,7 @@
 
 NADLAB.lab("bet", (box) => {
   const { make, button, minus, percent } = NADLAB;
-  const { networks, learned, source } = window.NADLAB_DATA;
+  const { networks, learned } = window.NADLAB_DATA;
   const ROUND = 10;
   const said = NADLAB.announcer();
   const verdict = make("p", { class: "nl-verdict" });
@@ -13,7 +13,7 @@ NADLAB.lab("bet", (box) => {
   const name = make("strong");
   const stamp = make("p", { class: "nl-stamp" });
   let [network, current, bets, alignment] = [networks[0], null, [], null];
-  const size = () => NADLAB.parse(NADLAB.PRESETS[network.preset].text).size;
+  const size = () => NADLAB.parse(NADLAB.PRESETS[network.key].text).size;
   const key = (i, j) => ((i + 32) % 32) * 32 + ((j + 32) % 32);
 
   const map = NADLAB.waveMap("Waves with a stored training. Arrow keys move, to the nearest of them.", (f, how) => {
@@ -29,12 +29,14 @@ NADLAB.lab("bet", (box) => {
     const pool = Math.abs(ahead[0]) + Math.abs(ahead[1]) === 1 && onward.length ? onward : candidates;
     return pool.reduce((best, one) => (distance(one.at, f) < distance(best.at, f) ? one : best));
   };
+  /* Ours counts where there are both. */
+  const accuracyOf = ({ ours, authors }) => (ours === undefined ? authors : ours);
   const inside = ([i, j]) => [i, j].map((f) => (f > 15 ? f - 32 : f));
 
   function paint() {
     const values = new Float64Array(32 * 32).fill(NaN);
     for (const { frequency: [i, j] } of network.waves) values[key(i, j)] = values[opposite(key(i, j))] = -1;
-    for (const { wave: one } of bets) values[key(...one.frequency)] = values[opposite(key(...one.frequency))] = one.accuracy;
+    for (const { wave: one } of bets) values[key(...one.frequency)] = values[opposite(key(...one.frequency))] = accuracyOf(one);
     map.draw(values, (value) => (value < 0 ? [128, 140, 152] : NADLAB.sequential(2 * value - 1)));
     if (current) map.set(inside(current.at));
   }
@@ -52,9 +54,11 @@ NADLAB.lab("bet", (box) => {
   }
 
   function bet(mine) {
-    const truth = current.accuracy > learned;
+    const { ours, authors } = current;
+    const truth = accuracyOf(current) > learned;
     const alphas = alignment(current.frequency, network.phase) > 1;
-    const text = `It reached ${percent(current.accuracy)}: ${truth ? "more" : "not more"} than ${100 * learned} %. `
+    const measured = [ours && `${percent(ours)} in this book`, authors && `${percent(authors)} by the authors`].filter(Boolean).join(", ");
+    const text = `It reached ${measured}: ${truth ? "more" : "not more"} than ${100 * learned} %. `
       + `You were ${mine === truth ? "right" : "wrong"}, α was ${alphas === truth ? "right" : "wrong"}.`;
     bets.push({ wave: current, mine: mine === truth, alphas: alphas === truth, text });
     verdict.textContent = text;
@@ -85,8 +89,8 @@ NADLAB.lab("bet", (box) => {
     network = networks.find((one) => one.key === chosen);
     bets = [];
     current = null;
-    NADLAB.compute(NADLAB.parse(NADLAB.PRESETS[network.preset].text), (data) => { if (data.alignment) alignment = data.alignment.alpha; }, "bet");
-    stamp.textContent = `${source} ${network.stamp}`;
+    NADLAB.compute(NADLAB.parse(NADLAB.PRESETS[network.key].text), (data) => { if (data.alignment) alignment = data.alignment.alpha; }, "bet");
+    stamp.textContent = network.stamp;
     random();
     tally();
     paint();

@@ -48,43 +48,44 @@ NADLAB_PARTS.push(function eigen(NADLAB) {
   };
 
   /* Householder: A = Q T Qᵀ, with T tridiagonal and Q a product of reflections I − v vᵀ. Only the part of A above the diagonal
-     is read and written. */
+     is read and written. With p = A v − ½ (vᵀ A v) v, a reflected matrix is A − v pᵀ − p vᵀ: that is done row by row while the
+     next reflection's A v is summed, so that each step goes through the matrix once. */
   function tridiagonalise(a, n) {
     const [diagonal, beside, reflections] = [new Float64Array(n), new Float64Array(n), []];
-    const p = new Float64Array(n);
+    let [v, p] = [new Float64Array(n), new Float64Array(n)]; // of the step before
     for (let k = 0; k < n; k++) {
+      for (let j = k; j < n; j++) a[k * n + j] -= v[k] * p[j] + p[k] * v[j];
       diagonal[k] = a[k * n + k];
-      reflections.push(null);
-      if (k === n - 1) break;
+      const w = new Float64Array(n);
       let norm = 0;
       for (let i = k + 1; i < n; i++) norm += a[k * n + i] ** 2;
       norm = Math.sqrt(norm);
-      const first = a[k * n + k + 1];
-      beside[k] = first;
-      if (k === n - 2 || norm === 0) continue;
-      beside[k] = first > 0 ? -norm : norm; // the new entry has the other sign, so that nothing cancels
-      const v = a.slice(k * n, (k + 1) * n).fill(0, 0, k + 1);
-      v[k + 1] -= beside[k];
-      const scale = 1 / Math.sqrt(norm * (norm + Math.abs(first))); // makes vᵀv = 2
-      for (let i = k + 1; i < n; i++) v[i] *= scale;
-      // With p = A v − ½ (vᵀ A v) v, the reflected matrix is A − v pᵀ − p vᵀ.
-      p.fill(0);
+      if (k < n - 1) beside[k] = a[k * n + k + 1];
+      const reflects = k < n - 2 && norm > 0;
+      if (reflects) {
+        const first = beside[k];
+        beside[k] = first > 0 ? -norm : norm; // the new entry has the other sign, so that nothing cancels
+        const scale = 1 / Math.sqrt(norm * (norm + Math.abs(first))); // makes wᵀw = 2
+        for (let i = k + 1; i < n; i++) w[i] = a[k * n + i] * scale;
+        w[k + 1] -= beside[k] * scale;
+      }
+      const q = new Float64Array(n);
       for (let i = k + 1; i < n; i++) {
-        const [vi, row] = [v[i], i * n];
-        let sum = a[row + i] * vi;
+        const [vi, pi, wi, row] = [v[i], p[i], w[i], i * n];
+        const corner = a[row + i] - 2 * vi * pi;
+        a[row + i] = corner;
+        let sum = corner * wi;
         for (let j = i + 1; j < n; j++) {
-          const entry = a[row + j];
-          sum += entry * v[j];
-          p[j] += entry * vi;
+          const entry = a[row + j] - vi * p[j] - pi * v[j];
+          a[row + j] = entry;
+          sum += entry * w[j];
+          q[j] += entry * wi;
         }
-        p[i] += sum;
+        q[i] += sum;
       }
-      subtract(p, dot(p, v) / 2, v);
-      for (let i = k + 1; i < n; i++) {
-        const [vi, pi, row] = [v[i], p[i], i * n];
-        for (let j = i; j < n; j++) a[row + j] -= vi * p[j] + pi * v[j];
-      }
-      reflections[k] = v;
+      subtract(q, dot(q, w) / 2, w);
+      [v, p] = [w, q];
+      reflections.push(reflects ? w : null);
     }
     return { diagonal, beside, reflections };
   }
@@ -116,10 +117,14 @@ NADLAB_PARTS.push(function eigen(NADLAB) {
         if (high === low) break;
         const half = (d[low + 1] - d[low]) / (2 * e[low]);
         let g = d[high] - d[low] + e[low] / (half + (half < 0 ? -1 : 1) * Math.hypot(half, 1));
-        let [s, c, shift, i] = [1, 1, 0, high - 1];
+        let s = 1;
+        let c = 1;
+        let shift = 0;
+        let i = high - 1;
         for (; i >= low; i--) {
-          const [f, b] = [s * e[i], c * e[i]];
-          const r = Math.hypot(f, g);
+          const f = s * e[i];
+          const b = c * e[i];
+          const r = Math.sqrt(f * f + g * g);
           e[i + 1] = r;
           if (r === 0) break;
           s = f / r;
@@ -129,11 +134,7 @@ NADLAB_PARTS.push(function eigen(NADLAB) {
           shift = s * t;
           d[i + 1] = g + shift;
           g = c * t - b;
-          for (let k = 0, one = i * n, two = one + n; z && k < n; k++, one++, two++) {
-            const [x, y] = [z[one], z[two]];
-            z[one] = c * x - s * y;
-            z[two] = s * x + c * y;
-          }
+          if (z) rotate(z, n, i, c, s);
         }
         if (i >= low) { // it fell apart in the middle
           d[i + 1] -= shift;
@@ -144,6 +145,14 @@ NADLAB_PARTS.push(function eigen(NADLAB) {
         e[low] = g;
         e[high] = 0;
       }
+    }
+  }
+
+  function rotate(z, n, i, c, s) {
+    for (let one = i * n, two = one + n, end = two; one < end; one++, two++) {
+      const x = z[one];
+      z[one] = c * x - s * z[two];
+      z[two] = s * x + c * z[two];
     }
   }
 
