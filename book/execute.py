@@ -214,8 +214,14 @@ def execute_chapter(path: Path, parameters: dict[str, Any], limits: Limits) -> O
 
 
 def _forget_the_machine(path: Path) -> None:
-    """Remove what papermill noted down: paths and times, which readers would download with the notebook."""
+    """Remove what papermill noted down: paths and times, which readers would download with the notebook.
+
+    The cell that it added, with the parameters of this execution, does not appear on the page.
+    """
     notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.metadata.tags.append("remove-cell")
     for part in (notebook, *notebook.cells):
         part.metadata.pop("papermill", None)
         part.metadata.pop("execution", None)

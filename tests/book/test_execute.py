@@ -110,6 +110,8 @@ def test_a_good_chapter_is_kept_with_its_outputs_and_parameters(three: Run) -> N
     assert "smoke 3" in three.notebook("01-good")
     assert three.report()["01-good"]["parameters"] == {"scale": "smoke", "seed": 3, "device": None}
     assert three.report()["01-good"]["error"] is None
+    added = [cell for cell in nbformat.reads(three.notebook("01-good"), 4).cells if "smoke" in cell.source]
+    assert ["remove-cell" in cell.metadata.tags for cell in added[:1]] == [True], "it would be visible on the page"
 
 
 def test_a_failing_chapter_is_kept_as_far_as_it_ran(three: Run) -> None:

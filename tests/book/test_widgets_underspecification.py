@@ -114,5 +114,8 @@ def test_bad_input_and_static_pages(patches, nads, monkeypatch):
     with pytest.raises(ValueError, match="one channel"):
         pair_explorer(colour)
     monkeypatch.setenv("NADTOOLS_STATIC", "1")
-    assert isinstance(pair_explorer(nads), StaticNotice)
-    assert isinstance(concatenation_explorer(patches, nads), StaticNotice)
+    larger = nt.NADs.from_vectors(nt.random_basis((16, 16)), torch.linspace(1, 0, 256))
+    images = load_patches(size=16, per_class=30, test_per_class=10)
+    for notice in (pair_explorer(larger, num_samples=300), concatenation_explorer(images, larger)):
+        assert isinstance(notice, StaticNotice)
+        assert len(notice.pictures) == 1 and notice.status.startswith("Done")

@@ -3,7 +3,7 @@
 The function takes NADs of images with one channel where it needs any; a seed, of the samples, the initialisation and
 the training; a device, where None means CUDA where there is one; and ``num_samples``, the size of the training set and
 of the test set. What is none of these is refused with a TypeError or a ValueError. Where the book is built as static
-pages the function gives a :class:`StaticNotice`.
+pages the function gives a picture of the explorer, a :class:`StaticNotice`.
 
 What it makes has a widget ``ui``, which the notebook shows. Every control is an attribute, so it can be set from Python
 too: read and set its ``value``; ``click()`` presses a button, such as ``train_button`` and ``stop_button``. ``status``

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import html
 import os
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import ipywidgets
 import torch
+import yaml
 
 from companion.figures import StaticFigure
 from nadtools.architectures import available
@@ -24,23 +28,50 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StaticNotice:
-    """What a static page shows in the place of an explorer.
+    """What a static page shows in the place of an explorer: a picture of it, and the way to the live one.
 
     Attributes
     ----------
     name
         The explorer's name, for example ``"direction_explorer"``.
+    what
+        What a reader can do with it, in a sentence.
+    controls
+        Their names and values.
+    pictures
+        PNG files.
+    status
+        The explorer's own line on what it shows.
+    address
+        Of the chapter in a live notebook.
     """
 
     name: str
+    what: str
+    controls: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[bytes, ...] = ()
+    status: str = ""
+    address: str | None = None
 
     def __repr__(self) -> str:
         return f"{self.name}() needs a running kernel: open this chapter in JupyterLab (make lab) and run the cell."
 
     def _repr_html_(self) -> str:
+        alt = html.escape(f"{self.name}: {self.status or self.what}", quote=True)
+        images = "".join(
+            f'<img alt="{alt}" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
+            for picture in self.pictures
+        )
+        controls = "".join(
+            f"<span>{html.escape(name)} <strong>{html.escape(value)}</strong></span>" for name, value in self.controls
+        )
+        link = ""
+        if self.address:
+            link = f'<a href="{html.escape(self.address, quote=True)}">Open this chapter as a live notebook</a>, or run'
         return (
-            '<p class="nadtools-live-only"><em>In the notebook:</em> open this chapter in JupyterLab '
-            f"(<code>make lab</code>) and run <code>here.{html.escape(self.name)}()</code>.</p>"
+            f'<figure class="nadtools-explorer"><div class="controls">{controls}</div><div>{images}</div>'
+            f"<figcaption>{html.escape(self.what)} <em>A picture of the explorer.</em> {link or 'Run'} "
+            "<code>make lab</code> on your own machine.</figcaption></figure>"
         )
 
 
@@ -50,21 +81,63 @@ def is_static() -> bool:
 
 
 def live_only(make: Callable[P, T]) -> Callable[P, T | StaticNotice]:
-    """Make an explorer return a :class:`StaticNotice` where the book is built as static pages.
+    """Make an explorer return a picture of itself where the book is built as static pages.
+
+    An explorer that opens without a picture is started, and drawn when its work is done.
 
     Parameters
     ----------
     make
-        A function that builds an explorer.
+        A function that builds an explorer; the first line of its docstring says what a reader can do with it.
     """
 
     @functools.wraps(make)
-    def make_or_explain(*args: P.args, **kwargs: P.kwargs) -> T | StaticNotice:
-        if is_static():
-            return StaticNotice(getattr(make, "__name__", "explorer"))
-        return make(*args, **kwargs)
+    def make_or_draw(*args: P.args, **kwargs: P.kwargs) -> T | StaticNotice:
+        made = make(*args, **kwargs)
+        return _picture_of(made, make) if is_static() and isinstance(made, Explorer | PictureExplorer) else made
 
-    return make_or_explain
+    return make_or_draw
+
+
+def _picture_of(made: Explorer | PictureExplorer, make: Callable[..., Any]) -> StaticNotice:
+    if isinstance(made, Explorer) and not _pictures(made.ui):
+        made.start()
+        made.wait()
+    what = (make.__doc__ or "").strip().partition("\n")[0]
+    status, controls = html.unescape(made.status.value), tuple(_controls(made.ui))
+    return StaticNotice(make.__name__, what, controls, _pictures(made.ui), status, _live_address(make.__module__))
+
+
+def _widgets(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from _widgets(child)
+
+
+def _pictures(ui: ipywidgets.Widget) -> tuple[bytes, ...]:
+    return tuple(bytes(one.value) for one in _widgets(ui) if isinstance(one, ipywidgets.Image) and one.value)
+
+
+def _controls(ui: ipywidgets.Widget) -> Iterator[tuple[str, str]]:
+    for widget in _widgets(ui):
+        name, value = getattr(widget, "description", ""), getattr(widget, "label", getattr(widget, "value", None))
+        if name and value is not None and not isinstance(widget, ipywidgets.IntProgress):
+            yield name, f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _live_address(module: str) -> str | None:
+    """Of the notebook of a chapter's module, where the book's configuration says that notebooks run."""
+    root = Path(__file__).resolve().parents[3]
+    number = re.search(r"chapter_(\d+)", module)
+    notebooks = sorted((root / "book").glob(f"{number[1]}-*.ipynb")) if number else []
+    config = root / "_config.yml"
+    if not notebooks or not config.is_file():
+        return None
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    repository, launch = settings["repository"], settings["launch_buttons"]
+    name = repository["url"].removeprefix("https://github.com/")
+    notebook = f"urlpath=lab/tree/book/{notebooks[0].name}"
+    return f"{launch['binderhub_url']}/v2/gh/{name}/{repository['branch']}?{notebook}"
 
 
 LABELS = {"style": {"description_width": "7em"}}
