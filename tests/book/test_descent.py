@@ -269,27 +269,13 @@ def test_bad_models_are_refused(function, arguments, message):
     ("call", "error", "message"),
     [
         (lambda: train_deep_linear(*GOOD, [8], learning_rate=0.1, steps=1), ValueError, "between 0 and D - 1 = 7"),
-        (lambda: train_deep_linear(*GOOD, [0.5], learning_rate=0.1, steps=1), TypeError, r"frequencies\[0\]=0.5"),
-        (lambda: train_deep_linear(*GOOD, learning_rate=-0.1, steps=1), ValueError, "learning_rate=-0.1"),
-        (lambda: train_deep_linear(*GOOD, learning_rate="fast", steps=1), TypeError, "learning_rate of type str"),
         (
             lambda: train_deep_linear(*GOOD, [1], learning_rate=[0.1, 0.2], steps=1),
             ValueError,
             r"shape \(2,\) for 1 freq",
         ),
         (lambda: train_deep_linear(*GOOD, [1, 2], learning_rate=[0.1, -1], steps=1), ValueError, "negative"),
-        (
-            lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=1, learn="m"),
-            ValueError,
-            "learn='m'.*'both' or 'phi'",
-        ),
-        (lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=-1), ValueError, "steps=-1"),
-        (lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=1, batch_size=0), ValueError, "batch_size=0"),
-        (lambda: train_deep_linear(*GOOD, learning_rate=0.1, steps=1, seed=-1), ValueError, "seed=-1"),
-        (lambda: steps_to_fraction(-1.0, 1.0), ValueError, "curvature with negative"),
-        (lambda: steps_to_fraction(1.0, math.nan), ValueError, "learning_rate with NaN"),
         (lambda: steps_to_fraction(torch.ones(2), torch.ones(3)), ValueError, r"curvature \(2,\)"),
-        (lambda: steps_to_loss(torch.ones(2, 2), math.nan), ValueError, "level=nan"),
         (lambda: steps_to_loss(torch.ones(0, 2), 1.0), ValueError, r"losses of shape \(0, 2\)"),
     ],
 )

@@ -256,18 +256,8 @@ CLOSED_FORMS = [
     ("arguments", "error", "message"),
     [
         ((torch.ones(8), 3), ValueError, "stride=3.*D = 8.*divisor"),
-        ((torch.ones(8), 0), ValueError, "stride=0"),
-        ((torch.ones(8), -2), ValueError, "stride=-2"),
         ((torch.ones(8), 16), ValueError, "stride=16"),
-        ((torch.ones(8), 2.0), TypeError, "stride=2.0 of type float; expected an int"),
         ((torch.ones(2, 4), 2), ValueError, r"shape \(2, 4\); expected \(D,\)"),
-        ((torch.ones(0), 1), ValueError, r"shape \(0,\)"),
-        ((1.0, 1), ValueError, r"shape \(\)"),
-        ((torch.ones(8, dtype=torch.complex64), 2), TypeError, "prefilter of dtype torch.complex"),
-        (([1.0, float("nan")], 2), ValueError, "NaN or infinite"),
-        (("low-pass", 2), TypeError, "prefilter of type str"),
-        ((*GOOD, -1.0), ValueError, "sigma_theta=-1.0; expected zero or a positive"),
-        ((*GOOD, "1x"), TypeError, "sigma_theta='1x' of type str"),
     ],
 )
 def test_bad_models_are_refused(function, arguments, error, message):
@@ -275,31 +265,15 @@ def test_bad_models_are_refused(function, arguments, error, message):
         function(*arguments)
 
 
-@pytest.mark.parametrize("function", [DeepLinearModel, gradient_covariance, mixed_second_moment])
-def test_bad_sigma_phi_is_refused(function):
-    with pytest.raises(ValueError, match="sigma_phi=inf"):
-        function(*GOOD, 1.0, math.inf)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: DeepLinearModel(*GOOD, weights="uniform"), ValueError, "'uniform'; expected 'normal' or 'radem"),
-        (lambda: DeepLinearModel(*GOOD, seed=-1), ValueError, "seed=-1"),
         (lambda: DeepLinearModel(*GOOD, seed=0)(torch.ones(8)), ValueError, r"shape \(8,\); expected a batch"),
         (lambda: DeepLinearModel(*GOOD, seed=0)(torch.ones(3, 7)), ValueError, r"shape \(3, 7\).*8 entries"),
         (lambda: expected_hessian(8, *GOOD), ValueError, "frequency=8.*between 0 and D - 1 = 7"),
-        (lambda: expected_hessian(-1, *GOOD), ValueError, "frequency=-1"),
-        (lambda: expected_hessian(1.5, *GOOD), TypeError, "frequency=1.5"),
-        (lambda: expected_hessian(0, *GOOD, 1.0, -1.0), ValueError, "epsilon=-1.0"),
-        (lambda: expected_hessian(0, *GOOD, 1.0, 1.0, math.nan), ValueError, "sigma=nan"),
         (lambda: expected_hessian_theta(8, *GOOD), ValueError, "frequency=8"),
-        (lambda: expected_hessian_theta(0, *GOOD, -1.0), ValueError, "sigma_phi=-1.0"),
         (lambda: curvature_ratio(torch.zeros(8)), ValueError, "zero everywhere"),
-        (lambda: curvature_ratio([1j]), TypeError, "prefilter of dtype torch.complex"),
-        (lambda: curvature_ratio([1.0], -1.0), ValueError, "epsilon=-1.0"),
         (lambda: condition_number(torch.zeros(8)), ValueError, "zero everywhere"),
-        (lambda: condition_number([1.0], sigma=-1.0), ValueError, "sigma=-1.0"),
     ],
 )
 def test_bad_input_is_refused(call, error, message):

@@ -104,20 +104,9 @@ def test_as_direction_survives_extreme_scales():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: as_direction(torch.zeros(4, 4)), ValueError, "v = 0"),
         (lambda: as_direction(torch.full((2, 2), math.nan)), ValueError, "NaN or infinite"),
-        (lambda: as_direction(torch.tensor([[math.inf, 1.0]])), ValueError, "NaN or infinite"),
-        (lambda: as_direction(np.ones((2, 2))), TypeError, "expected a torch.Tensor"),
-        (lambda: as_direction(torch.ones(2, 2, dtype=torch.cfloat)), TypeError, "real"),
         (lambda: as_direction(torch.ones(2, 3), (3, 2)), ValueError, r"\(2, 3\); expected \(3, 2\)"),
-        (lambda: nt.fourier_atom((32, 0), (1, 1)), ValueError, "positive sizes"),
         (lambda: nt.fourier_atom((32,), (1, 1)), ValueError, "2 positive sizes"),
-        (lambda: nt.fourier_atom((32, 32), (1.5, 0)), TypeError, "two ints"),
-        (lambda: nt.fourier_atom((32, 32), 3), TypeError, "two ints"),
-        (lambda: nt.fourier_atom((32, 32), (1, 0), math.nan), ValueError, "finite"),
-        (lambda: nt.random_direction("ab"), TypeError, "a tuple of 2 or 3 positive sizes"),
-        (lambda: nt.random_direction((4, 4), -1), ValueError, "seed=-1"),
-        (lambda: nt.random_basis((4, 4), -1), ValueError, "seed=-1"),
         (lambda: nt.random_basis((4,)), ValueError, "2 or 3 positive sizes"),
     ],
 )

@@ -198,17 +198,9 @@ NADS = random_nads(4)
     [
         ({"y": Y - 1}, ValueError, "got y from -1 to 8"),
         ({"num_classes": 9}, ValueError, "got y from 0 to 9; expected labels from 0 to 8"),
-        ({"num_classes": 0}, ValueError, "num_classes=0"),
-        ({"y": Y.float()}, TypeError, "y of dtype torch.float32"),
-        ({"y": Y.tolist()}, TypeError, "y of type list"),
         ({"y": Y[:-1]}, ValueError, r"y of shape \(19,\); expected \(20,\)"),
         ({"index": 15}, ValueError, "10 classes in 3 channel.* need 2 NADs in a row.* index 0 to 14"),
-        ({"index": -1}, ValueError, "got index=-1 of 16 NADs"),
-        ({"index": 1.0}, TypeError, "index=1.0 of type float"),
         ({"nads": NADS.vectors[:1]}, ValueError, "expected more NADs or fewer classes"),
-        ({"epsilon": 0.0}, ValueError, "epsilon=0.0; expected a positive number"),
-        ({"epsilon": math.nan}, ValueError, "epsilon=nan"),
-        ({"replace": "none"}, ValueError, "replace='none'; expected 'own' or 'all'"),
     ],
 )
 def test_bad_input_of_poisoning(changes, error, message):
@@ -222,17 +214,11 @@ def test_bad_input_of_poisoning(changes, error, message):
     [
         ((255 * X).to(torch.uint8), NADS, TypeError, r"torch.uint8; expected .* float32 or float64: x.float\(\) / 255"),
         (X.half(), NADS, TypeError, r"torch.float16"),
-        (X.numpy(), NADS, TypeError, "x of type ndarray"),
-        (X[0], NADS, ValueError, r"x of shape \(3, 4, 4\); expected \(n, channels, height, width\)"),
-        (X[:0], NADS, ValueError, "n >= 1"),
         (X.where(X.max() > X, math.nan), NADS, ValueError, "x with NaN or infinite entries"),
-        (X.where(X.max() > X, -math.inf), NADS, ValueError, "x with NaN or infinite entries"),
         (X, random_nads(5), ValueError, r"nads of shape \(25, 5, 5\) for images of shape \(3, 4, 4\)"),
         (X[:, :1], random_nads(4, 3), ValueError, r"nads of shape \(48, 3, 4, 4\) for images of shape \(1, 4, 4\)"),
         (X, NADS.vectors.flatten(1), ValueError, r"nads of shape \(16, 16\)"),
-        (X, NADS.vectors.numpy(), TypeError, "nads of type ndarray"),
         (X, 2 * NADS.vectors, ValueError, "miss orthonormality by 3"),
-        (X, NADS.vectors * math.nan, ValueError, "nads with NaN or infinite entries"),
     ],
 )  # fmt: skip
 def test_bad_images_and_bases(x, nads, error, message):
@@ -252,8 +238,6 @@ def test_bad_images_and_bases(x, nads, error, message):
         (NADS.vectors[:10], None, ValueError, "got nads of 10 vectors of 16 entries; expected a basis, 16"),
         (NADS, torch.arange(15), ValueError, r"got order of shape \(15,\); expected each of 0 to 15 once"),
         (NADS, torch.zeros(16, dtype=torch.int64), ValueError, "each of 0 to 15 once"),
-        (NADS, torch.arange(16.0), TypeError, "order of dtype torch.float32"),
-        (NADS, list(range(16)), TypeError, "order of type list"),
     ],
 )
 def test_bad_input_of_flipping(nads, order, error, message):

@@ -220,17 +220,7 @@ X, Y = data(4)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: nt.TrainConfig(epochs=0), ValueError, "epochs=0"),
-        (lambda: nt.TrainConfig(batch_size=1.5), TypeError, "batch_size=1.5"),
-        (lambda: nt.TrainConfig(max_lr=0), ValueError, "max_lr=0"),
-        (lambda: nt.TrainConfig(momentum=-0.1), ValueError, "momentum=-0.1"),
-        (lambda: nt.TrainConfig(weight_decay=math.nan), ValueError, "weight_decay=nan"),
-        (lambda: nt.TrainConfig(schedule="cosine"), ValueError, "schedule='cosine'; expected 'linear'"),
         (lambda: nt.TrainConfig(precision="float16"), ValueError, "precision='float16'; expected 'float32'"),
-        (lambda: nt.TrainConfig(clip_norm=0.0), ValueError, "clip_norm=0.0"),
-        (lambda: nt.TrainConfig(seed=-1), ValueError, "seed=-1"),
-        (lambda: nt.train(logreg(), (X, Y), (X, Y), evaluate_every=-1), ValueError, "evaluate_every=-1"),
-        (lambda: nt.train(logreg(), X, (X, Y)), TypeError, "expected a pair of tensors"),
         (lambda: nt.train(logreg(), (X.int(), Y), (X, Y)), TypeError, "floating point"),
         (lambda: nt.train(logreg(), (X, Y.float()), (X, Y)), TypeError, "torch.int64"),
         (lambda: nt.train(logreg(), (X, Y[:2]), (X, Y)), ValueError, r"x \(4, 1, 8, 8\) and y \(2,\)"),
@@ -244,7 +234,6 @@ X, Y = data(4)
             "at least 2",
         ),
         (lambda: nt.train(logreg().requires_grad_(False), (X, Y), (X, Y)), ValueError, "no parameters to train"),
-        (lambda: nt.train(logreg(), (X, Y), (X, Y), device="cuda:99"), ValueError, "CUDA devices here"),
     ],
 )
 def test_bad_input(call, error, message):
