@@ -22,6 +22,7 @@ __all__ = ["Row", "recompute", "rows_of"]
 _AXES: Final = {
     "index": "indices",
     "sigma": "sigmas",
+    "samples": "samples",
     "epsilon": "epsilons",
     "replace": "replace",
     "count": "counts",
