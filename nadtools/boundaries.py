@@ -45,58 +45,38 @@ _MARGIN_BISECTIONS: Final = 20
 class CrossSection:
     """The decision function on a grid in a plane, averaged over points. All tensors are float64, on the CPU.
 
-    Attributes
-    ----------
-    first, second : Tensor
-        Shape (r,): coordinates along the first and along the second direction, ascending.
-    values : Tensor
-        Shape (r, r): ``values[j, i]`` belongs to the coordinates ``(first[i], second[j])``, so that rows go along the
-        vertical axis of a figure. The boundary of the mean is where they change sign.
-    stderr : Tensor
-        Shape (r, r): standard error of each mean over points; NaN for a single point.
-    num_points : int
-        Points that were averaged over.
+    ``values[j, i]`` belongs to the coordinates ``(first[i], second[j])``, so that rows go along the vertical axis of a
+    figure. The boundary of the mean is where they change sign.
     """
 
-    first: Tensor
-    second: Tensor
-    values: Tensor
-    stderr: Tensor
-    num_points: int
+    first: Tensor  #: (r,): coordinates along the first direction, ascending
+    second: Tensor  #: (r,): along the second
+    values: Tensor  #: (r, r)
+    stderr: Tensor  #: (r, r): standard error of each mean over points; NaN for a single point
+    num_points: int  #: that were averaged over
 
 
 @dataclasses.dataclass(frozen=True)
 class BoundaryAngle:
     """How a decision boundary lies in a plane. Angles are in radians, and NaN where no boundary was met.
 
-    Attributes
-    ----------
-    to_first, to_second : float
-        Angles between the boundary and the two directions, from 0 (parallel: the network ignores the direction) to
-        pi/2 (perpendicular: along it the decision changes fastest). For orthogonal directions they add up to pi/2.
-    normal : float
-        Angle of the boundary's normal, on the side where f > 0, counted from the first direction towards the second,
-        from -pi to pi.
-    stderr : float
-        Standard error of the three angles over points; NaN for a single point. It is linearised, so anything not well
-        below 1 says that the angle is not known.
-    resultant : float
-        From 0 to 1, length of the mean normal: 1 if every point's plane has a straight boundary through the middle of
-        the disc, always at the same angle; near 0 if there are few boundaries, or they disagree.
-    radius : float
-        Of the disc in which the boundary was looked at.
-    num_points, num_crossed : int
-        Points, and those with a boundary in it.
+    ``to_first`` and ``to_second`` are the angles between the boundary and the two directions, from 0 (parallel: the
+    network ignores the direction) to pi/2 (perpendicular: along it the decision changes fastest). For orthogonal
+    directions they add up to pi/2. ``normal`` is the angle of the boundary's normal, on the side where f > 0, counted
+    from the first direction towards the second, from -pi to pi. ``stderr`` is the standard error of the three over
+    points, NaN for a single one. It is linearised, so anything not well below 1 says that the angle is not known.
     """
 
     to_first: float
     to_second: float
     normal: float
     stderr: float
+    #: Length of the mean normal: 1 if every point's plane has a straight boundary through the middle of the disc,
+    #: always at the same angle; near 0 if there are few boundaries, or they disagree.
     resultant: float
-    radius: float
+    radius: float  #: of the disc in which the boundary was looked at
     num_points: int
-    num_crossed: int
+    num_crossed: int  #: points with a boundary in it
 
 
 @unaffected_by_context()

@@ -31,16 +31,7 @@ class FourierMode(NamedTuple):
 
 
 def as_direction(v: Tensor, shape: tuple[int, ...] | None = None, name: str = "v") -> Tensor:
-    """Scale a real tensor with a finite, non-zero norm to unit norm, in float64 on the way.
-
-    Parameters
-    ----------
-    v : Tensor
-    shape : tuple of int, optional
-        The shape that ``v`` must have.
-    name : str
-        What errors call it.
-    """
+    """Scale a real tensor, of a given shape if there is one, not zero, to unit norm, in float64 on the way."""
     kinds = (*checks.FLOATING, *checks.INTEGERS)
     v = checks.tensor(name, v, kinds, "a torch.Tensor of real numbers (torch.as_tensor makes one)")
     shape = None if shape is None else checks.check_shape("shape", shape, range(1, 5))
@@ -167,15 +158,7 @@ def random_basis(
 def fourier_energy(v: Tensor) -> Tensor:
     """The share of a direction's energy that lies at each frequency of the 2D DFT.
 
-    Parameters
-    ----------
-    v : Tensor
-        Shape (..., h, w), non-zero.
-
-    Returns
-    -------
-    Tensor
-        Shape (..., h, w), sums to one over the last two axes; frequency (0, 0) is at [h // 2, w // 2].
+    Of v, (..., h, w), non-zero, in the same shape; frequency (0, 0) is at [h // 2, w // 2].
     """
     v = checks.tensor("v", v, (*checks.FLOATING, *checks.INTEGERS), "a torch.Tensor of real numbers")
     if v.ndim < 2 or not v.numel():

@@ -64,20 +64,9 @@ class LinearlySeparable:
     ) -> tuple[Tensor, Tensor]:
         """Draw n samples on the device, in place: nothing of the size of the result is held beside it.
 
-        The same seed gives the same samples on the same kind of device.
-
-        Parameters
-        ----------
-        n, seed, device
-        labels : Tensor, optional
-            Shape (n,), integers 0 and 1: draw x for these labels instead of drawing labels too.
-
-        Returns
-        -------
-        x : Tensor
-            Shape (n, channels, h, w), float32.
-        y : Tensor
-            Shape (n,), int64 in {0, 1}; the sign in the formula is 2y - 1.
+        They are x, (n, channels, h, w), float32, and y, (n,), int64 in {0, 1}: the sign in the formula is 2y - 1. The
+        same seed gives the same samples on the same kind of device. With ``labels``, integers 0 and 1 of shape (n,), x
+        is drawn for these.
         """
         n, seed, resolved = positive_int("n", n), stream(seed, "samples"), resolve_device(device)
         y = _draw_labels(n, seed, resolved, labels)
@@ -246,17 +235,8 @@ class Concatenated:
     def direction(self, part: int, v: Tensor | None = None) -> Tensor:
         r"""A direction of one part as a direction of the whole: :math:`v_1 \oplus 0` for part 0 of two.
 
-        Parameters
-        ----------
-        part : int
-            Number of the part, from 0.
-        v : Tensor, optional
-            Shape (h, w) or (channels of the part, h, w). By default the part's own v; images have none.
-
-        Returns
-        -------
-        Tensor
-            Shape (channels, h, w), unit norm, on the device of v.
+        By default v is the part's own; images have none. Of shape (h, w) or (channels of the part, h, w) it becomes
+        (channels, h, w), of unit norm, on its device.
         """
         number = self._number(part, "part")
         chosen = self.parts[number]

@@ -74,22 +74,9 @@ def train_together(
 ) -> list[TrainResult]:
     """Train networks of one architecture in place, each on its own data, as :func:`nadtools.train` trains one.
 
-    Parameters
-    ----------
-    networks : sequence of nn.Module
-        Of one architecture, see :func:`can_train_together`. They are moved to the device and left in evaluation mode.
-    train_data, test_data : sequences of (Tensor, Tensor)
-        For each network x of shape (n, channels, h, w), and y of shape (n,), int64; n is the same for all.
-    configs : sequence of TrainConfig
-        The same but for their seeds.
-    device : str, torch.device or None
-        None means the device of the first training images.
-
-    Returns
-    -------
-    list of TrainResult
-        In the order of the networks, evaluated at the end only. Where a network's loss is no longer finite, all losses
-        and accuracies of its result are NaN; the others are not affected.
+    See :func:`can_train_together`. All data are of one size, and the configurations the same but for their seeds.
+    The networks are evaluated at the end only, and left on the device, by default that of the first training images.
+    Where a network's loss is no longer finite, all its losses and accuracies are NaN; others are not affected.
     """
     checks.flags(progress=progress)
     config = _check_alike(networks, train_data, test_data, configs)

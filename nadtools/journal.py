@@ -25,19 +25,12 @@ _APPLICATION_ID = 0x4E414453  # "NADS", in the header of the file
 _FORMAT_VERSION = 1
 _BUSY_SECONDS = 30.0
 _OF_THE_SYSTEM = (
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-)
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
+)  # fmt: skip
 
 
 class Journal:
-    """Parameters and finished rows in an SQLite file.
-
-    With ``parameters`` None the file is only read.
-    """
+    """Parameters and finished rows in an SQLite file; with ``parameters`` None it is only read."""
 
     def __init__(self, path: Path, parameters: dict[str, Any] | None) -> None:
         self.path = path

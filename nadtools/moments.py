@@ -28,23 +28,9 @@ Function = Callable[[Tensor], Tensor]
 
 
 def secants(function: Function, point: Tensor, scale: float = 100.0, batch_size: int = 256) -> Tensor:
-    """Secants of a function of images along every pixel, with a step of ``scale`` either way.
+    """Secants of a function of images along every pixel, with a step of ``scale`` either way: (channels * h * w, k).
 
-    Parameters
-    ----------
-    function : callable
-        From images (n, channels, h, w) to (n, k).
-    point : Tensor
-        x0, shape (channels, h, w).
-    scale : float
-        s, in pixel units.
-    batch_size : int
-        How many images go through the function at once.
-
-    Returns
-    -------
-    Tensor
-        Shape (channels * h * w, k).
+    The function takes images (n, channels, h, w), ``batch_size`` at once, to (n, k); the point is (channels, h, w).
     """
     checks.function("function", function, "a function of images", 1)
     point, scale = _check_point(point), checks.positive_number("scale", scale)
@@ -94,24 +80,10 @@ def mixed_derivatives(
 
     For a standard normal probe z in parameter space, :math:`r = \nabla_x \langle \nabla_\theta f, z \rangle` has
     :math:`E_z[r r^T] = (\nabla^2_{\theta,x} f)^T (\nabla^2_{\theta,x} f)`: the matrix with a row for each parameter is
-    never formed.
+    never formed. The r are returned as R, (channels * h * w, num_probes), scaled such that R @ R.T is their mean.
 
-    Parameters
-    ----------
-    function : callable
-        From images (n, channels, h, w) to one output each.
-    parameters : sequence of Tensor
-        With respect to which to differentiate; they require gradients.
-    point : Tensor
-        Shape (channels, h, w).
-    num_probes : int
-    generator : torch.Generator
-        Of the probes, on the CPU.
-
-    Returns
-    -------
-    Tensor
-        Shape (channels * h * w, num_probes): the r, scaled such that R @ R.T is the mean of r r^T.
+    The function takes images (n, channels, h, w) to one output each, the parameters require gradients, the point is
+    (channels, h, w), and the generator of the probes is on the CPU.
     """
     checks.function("function", function, "a function of images", 1)
     checks.instance("parameters", parameters, Sequence, "a sequence of tensors")
@@ -164,15 +136,7 @@ class GradientMoments:
 
     Only the sector blocks of the covariance are held, for the eight symmetries of the square an eighth of its
     entries. Networks go to blocks by their index, so sums over disjoint sets of indices can be merged, in any order.
-
-    Parameters
-    ----------
-    image_shape : (int, int, int)
-    group : {"none", "transpose", "reflections", "square"}
-    num_blocks : int
-        Blocks of networks, for standard errors.
-    device : torch.device
-        Where the sums are kept.
+    The blocks are for standard errors; the sums are kept on the device.
     """
 
     def __init__(

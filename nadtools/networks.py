@@ -37,24 +37,12 @@ _TOLERANCE = 1e-5  # relative, in float64: far above the rounding of other machi
 
 @dataclasses.dataclass(frozen=True)
 class NetworkSource:
-    """Draws networks of one architecture.
+    """Draws networks of one architecture."""
 
-    Attributes
-    ----------
-    name : str
-        The architecture's, for people: no computation is recognised by it alone.
-    build : callable
-        With an argument ``seed`` if ``named``, else without arguments.
-    named : bool
-        Whether it is one of :func:`nadtools.available`; if not, PyTorch's global generator is seeded around the call.
-    build_options : mapping
-        What the caller asked of a named architecture beside image size, channels and outputs.
-    """
-
-    name: str
-    build: Callable[..., nn.Module]
-    named: bool
-    build_options: Mapping[str, Any]
+    name: str  #: for people: no computation is recognised by it alone
+    build: Callable[..., nn.Module]  #: with an argument ``seed`` if ``named``, else without arguments
+    named: bool  #: one of nadtools.available(); if not, PyTorch's global generator is seeded around the call
+    build_options: Mapping[str, Any]  #: of a named architecture, beside image size, channels and outputs
 
     def __call__(self, seed: int) -> nn.Module:
         """Draw the network of a seed."""
@@ -74,17 +62,7 @@ def network_source(
 ) -> NetworkSource:
     """A source of networks for images of shape (channels, h, w).
 
-    Parameters
-    ----------
-    architecture : str or callable
-        A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new network.
-    image_shape : (int, int, int)
-    build_options : mapping
-        The caller's, for a named architecture.
-    chosen : mapping
-        Options that the calling function sets itself, such as ``num_classes``.
-    caller : str
-        The function's name, for messages.
+    ``build_options`` are the user's, ``chosen`` those that the calling function sets itself; messages name the caller.
     """
     channels, *size = image_shape
     if isinstance(architecture, str):

@@ -29,25 +29,25 @@ __all__ = [
 
 SymmetryGroup = Literal["none", "transpose", "reflections", "square"]
 
+# Whether a symmetry transposes, and which axes it then reverses.
+_MOVES: dict[str, tuple[bool, tuple[int, ...]]] = {
+    "identity": (False, ()), "left-right": (False, (-1,)), "up-down": (False, (-2,)), "half turn": (False, (-2, -1)),
+    "transpose": (True, ()), "quarter turn": (True, (-2,)), "three-quarter turn": (True, (-1,)),
+    "anti-transpose": (True, (-2, -1)),
+}  # fmt: skip
 _ELEMENTS: dict[SymmetryGroup, tuple[str, ...]] = {
     "none": ("identity",),
     "transpose": ("identity", "transpose"),
     "reflections": ("identity", "left-right", "up-down", "half turn"),
-    "square": (
-        *("identity", "left-right", "up-down", "half turn"),
-        *("transpose", "quarter turn", "three-quarter turn", "anti-transpose"),
-    ),
+    "square": tuple(_MOVES),
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Sector:
-    """Orthonormal bases of one sector: one, or two that a symmetry exchanges.
+    """Orthonormal bases of one sector: one, or two that a symmetry exchanges, each of shape (D, d), float64.
 
-    Attributes
-    ----------
-    bases : tuple of Tensor
-        Each of shape (D, d), float64. On a matrix C that commutes with the group, B.T @ C @ B is the same for all.
+    On a matrix C that commutes with the group, B.T @ C @ B is the same for all.
     """
 
     bases: tuple[Tensor, ...]
@@ -65,25 +65,11 @@ def symmetries_of(group: SymmetryGroup) -> tuple[str, ...]:
 
 def apply_symmetry(images: Tensor, symmetry: str) -> Tensor:
     """Move images of shape (..., h, w) by a symmetry that :func:`symmetries_of` names."""
-    transposed = images.transpose(-2, -1)
-    match symmetry:
-        case "identity":
-            return images
-        case "left-right":
-            return images.flip(-1)
-        case "up-down":
-            return images.flip(-2)
-        case "half turn":
-            return images.flip(-2, -1)
-        case "transpose":
-            return transposed
-        case "quarter turn":
-            return transposed.flip(-2)
-        case "three-quarter turn":
-            return transposed.flip(-1)
-        case "anti-transpose":
-            return transposed.flip(-2, -1)
-    raise ValueError(f"unknown symmetry {symmetry!r}; known are {', '.join(map(repr, _ELEMENTS['square']))}")
+    if symmetry not in _MOVES:
+        raise ValueError(f"unknown symmetry {symmetry!r}; known are {', '.join(map(repr, _MOVES))}")
+    transposes, axes = _MOVES[symmetry]
+    moved = images.transpose(-2, -1) if transposes else images
+    return moved.flip(axes) if axes else moved
 
 
 def check_group(group: str, image_shape: tuple[int, ...]) -> SymmetryGroup:

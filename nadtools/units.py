@@ -46,39 +46,26 @@ def run_units(
     progress: bool = True,
     description: str = "trainings",
 ) -> pd.DataFrame:
-    """Call a function on every unit that the journal does not hold yet, and return the rows of all units.
+    """Call a function on every unit that the journal does not hold yet, and return the rows of all, in their order.
 
     Parameters
     ----------
     function : callable
         From a unit to a row: a mapping of names to numbers, texts, bools or None. It must depend on its unit alone, and
-        be picklable where several processes work.
+        be picklable where several processes work. What it raises is raised, once units under way are kept.
     units : sequence of mappings
         What identifies each piece of work: names, with numbers, texts, bools, None or tuples of these. All different.
     journal : path or None
-        The file that keeps the finished rows. It may hold more units than asked for. None keeps nothing on disk.
+        The file that keeps the finished rows, perhaps of more units. None keeps nothing on disk.
     parameters : mapping
         Everything that determines the rows beside the units, as JSON can hold it.
     fingerprints : sequence of str, optional
-        One for each unit: a digest of what its names stand for. A row that the journal holds under the same names with
-        another fingerprint is refused.
-    num_jobs, progress
-    description : str
-        What the progress bar calls the units.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per unit, in the order of the units: the columns of the unit, then those of its row.
+        One for each unit: a digest of what its names stand for. A row under the same names with another is refused.
 
     Raises
     ------
-    TypeError, ValueError
-        Also if the journal is damaged or belongs to another computation.
-    OSError
-        If the journal cannot be written, for instance because the disk is full.
-    Exception
-        Whatever the function raises. Units that were under way in other processes are finished and kept first.
+    TypeError, ValueError, OSError
+        Also if the journal is damaged, belongs to another computation or cannot be written.
     """
     names = name_units(units)
     marks = [""] * len(names) if fingerprints is None else list(fingerprints)
@@ -93,18 +80,9 @@ def run_units(
 
 
 def read_journal(journal: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read what is finished, also while a run is under way.
+    """The rows of what is finished, also while a run is under way, in the order of finishing; and the parameters.
 
-    Returns
-    -------
-    table : pandas.DataFrame
-        One row per finished unit, in the order in which they finished.
-    parameters : dict
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or it is damaged or no journal.
+    FileNotFoundError or ValueError says that there is no such file, or it is damaged or no journal.
     """
     path = Path(journal)
     if not path.is_file():
