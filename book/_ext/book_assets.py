@@ -4,11 +4,15 @@ Third-party JavaScript is brought out of pinned Python packages, for the pages t
 ``plotly``, MathJax from ``sphinx-mathjax-offline``. Nothing is downloaded while the book is built, and no page asks
 another host for anything.
 
+Figures and tables of a chapter are numbered here, so that their numbers need no JavaScript.
+
 References to the package's public names (``nadtools.build``) lead to the modules that define them.
 """
 
 import importlib
+import re
 import shutil
+from collections import Counter
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -62,7 +66,23 @@ def finish_page(
         app.add_js_file("book.js")
     if body:
         # Docutils calls the bibliography a list, but its entries are no items of a list.
-        context["body"] = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+        body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+        context["body"] = number_captions(body, context.get("title", ""))
+
+
+def number_captions(body: str, title: str) -> str:
+    """Put "Figure 3.2." and "Table 3.1." before the captions of a page whose title begins with a chapter's number."""
+    chapter = re.match(r"\d+\*?(?=\.)", title)
+    if chapter is None:
+        return body
+    counts = Counter[str]()
+
+    def numbered(start: re.Match[str]) -> str:
+        kind = "Table" if start["tag"] == "caption" else "Figure"
+        counts[kind] += 1
+        return f'{start[0]}<span class="figure-number">{kind} {chapter[0]}.{counts[kind]}.</span> '
+
+    return re.sub(r"<(?P<tag>figcaption|caption)\b[^>]*>(\s*<p>)?", numbered, body)
 
 
 def name_toggles(

@@ -130,12 +130,13 @@ class _PageRenderer(MimetypeRenderer):
             f'<figure class="nadtools-figure"><div role="group" aria-label="{alt}">{plot}</div>'
             f"<noscript><p>This figure is drawn with JavaScript. It shows: {alt}</p></noscript>"
         )
-        lines = [html.escape(caption)] if caption else []
+        # The book numbers what stands in a <figcaption> (book/_ext/book_assets.py); book.js adds the figure's data.
         stamp = (fig_dict.get("layout", {}).get("meta") or {}).get("stamp", self.stamp)
-        if stamp:
-            lines.append(f'<small class="stamp">{html.escape(stamp)}</small>')
-        if lines:
-            fragment += f"<figcaption>{'<br>'.join(lines)}</figcaption>"
+        origin = f'<p class="stamp">{html.escape(stamp)}</p>' if stamp else ""
+        fragment += (
+            f"<figcaption>{html.escape(caption)}</figcaption>"
+            f'<details class="figure-origin"><summary>Origin and data</summary>{origin}</details>'
+        )
         return {"text/html": fragment + "</figure>"}
 
 

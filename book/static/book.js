@@ -124,7 +124,11 @@ document.addEventListener("DOMContentLoaded", () => {
   const page = location.pathname.split("/").pop().replace(/\.html$/, "");
   document.querySelectorAll(".nadtools-figure").forEach((box, index) => {
     const figure = box.querySelector(".plotly-graph-div");
-    if (!figure.data || figure.data.every((trace) => trace.type === "image")) return; /* photographs are no numbers */
+    const origin = box.querySelector(".figure-origin");
+    if (!figure.data || figure.data.every((trace) => trace.type === "image")) { /* photographs are no numbers */
+      origin.hidden = !origin.querySelector(".stamp");
+      return;
+    }
     const button = document.createElement("button");
     button.type = "button";
     button.className = "figure-data";
@@ -137,7 +141,7 @@ document.addEventListener("DOMContentLoaded", () => {
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
-    box.append(button);
+    origin.append(button);
   });
 });
 

@@ -115,11 +115,18 @@ def serve(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def visit(
-    browser: Browser, address: str, page_path: str, *, width: int = 1280, dark: bool = False
+    browser: Browser,
+    address: str,
+    page_path: str,
+    *,
+    width: int = 1280,
+    dark: bool = False,
+    unfold: bool = True,
 ) -> Iterator[tuple[Page, list[str]]]:
     """Open a page with the network cut, wait until it is drawn, and give it with the list of its problems.
 
-    The list grows while the page is used. `address` is where the book lies, as http:// or file://.
+    The list grows while the page is used. `address` is where the book lies, as http:// or file://. With `unfold`, what
+    is folded is opened first.
     """
     problems: list[str] = []
 
@@ -145,7 +152,7 @@ def visit(
         # index.html is a redirection to the first page.
         page.wait_for_function("""() => !document.querySelector("meta[http-equiv=Refresh i]")""")
         page.wait_for_load_state("load")
-        problems += _wait_until_drawn(page)
+        problems += _wait_until_drawn(page, unfold)
         yield page, problems
     finally:
         context.close()
@@ -155,14 +162,16 @@ def listing(problems: dict[str, list[str]]) -> str:
     return "\n".join(f"{page}: {problem}" for page, found in problems.items() for problem in found)
 
 
-def _wait_until_drawn(page: Page) -> list[str]:
-    """Open what is folded, then wait for figures and formulas; the problems met."""
+def _wait_until_drawn(page: Page, unfold: bool) -> list[str]:
+    """Open what is folded, if asked to, then wait for figures and formulas; the problems met."""
     page.evaluate(
-        """() => {
+        """(unfold) => {
+            if (!unfold) return;
             document.querySelectorAll("details").forEach((box) => { box.open = true; });
             document.querySelectorAll(".toggle-hidden.admonition button.toggle-button, " +
                 ".toggle-hidden > button.toggle-button").forEach((button) => button.click());
-        }"""
+        }""",
+        unfold,
     )
     try:
         page.wait_for_function(
