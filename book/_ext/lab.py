@@ -79,7 +79,8 @@ def _trained_here(architecture: str) -> tuple[dict[tuple[int, int], float], floa
     narrow = f"a width of {width:g}, " if width != 1 else ""
     stamp = (
         f"This book: A1 at {record['scale']} scale, {narrow}{settings['num_train']:,} samples, "
-        f"σ = {settings['sigma']:g}, ε = {settings['epsilon']:g}, seed {record['seed']}, revision {record['revision']}, {record['date'][:10]}. "
+        f"σ = {settings['sigma']:g}, "
+        f"ε = {settings['epsilon']:g}, seed {record['seed']}, revision {record['revision']}, {record['date'][:10]}. "
     )
     waves = {(int(i), int(j)): float(accuracy) for (i, j), accuracy in means.items() if math.isfinite(accuracy)}
     return waves, float(settings["phase"]), stamp
