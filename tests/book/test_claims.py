@@ -211,6 +211,18 @@ def invent(folder, name, columns, scale="paper", changes=None, **selectors):
     storage.write_arrays(path, {key: np.asarray(values) for key, values in columns.items()}, {"record": record})
 
 
+def products(opposite):
+    """Of two covariances with three blocks each: alike but for noise of 1 and 2; or unlike, and the noise swapped."""
+    kind, block = np.divmod(np.arange(6), 3)
+    noise = np.where((kind == 1) == opposite, 1.0, 2.0)
+    product = np.where(kind[:, None] == kind, 4.0, 1.0 if opposite else 3.9) + np.diag(noise)
+    first, second = (axis.ravel() for axis in np.indices((6, 6)))
+    return {
+        **{"first_is_mixed": kind[first], "second_is_mixed": kind[second], "seed": np.zeros(36)},
+        **{"first_block": block[first], "second_block": block[second], "product": product.ravel()},
+    }
+
+
 def waves(accuracy, train=1.0, steps=np.nan):
     """A table over a coarse grid of waves; accuracy is a function of the frequency's length."""
     places = [(i, j) for i in range(-16, 1, 4) for j in range(-16, 16, 4)]
@@ -324,6 +336,7 @@ def invented(request, tmp_path_factory):
     for name in ("mlp", "lenet", "resnet18"):
         invent(folder, "B2", pairs_table(name == "mlp", opposite), architecture=name, basis="nads")
         invent(folder, "B3", transition_table(name == "mlp", opposite), architecture=name, data="cifar10")
+    invent(folder, "mixed", products(opposite), architecture="lenet")
     with pytest.MonkeyPatch.context() as patch:  # the NADs are real
         patch.setattr(Stored, "nads", functools.partialmethod(_real_nads, Stored.nads))
         yield folder, opposite
