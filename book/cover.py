@@ -239,13 +239,33 @@ def simplicity() -> Figure:
     return figure
 
 
+def alignments(nads: nt.NADs) -> Any:
+    """Of all waves, in units of a random direction's, as powers of ten."""
+    alignment = torch.einsum("k,kij->ij", nads.eigenvalues, nt.fourier_energy(nads.vectors).double())
+    return np.log10((alignment / nads.eigenvalues.mean()).clamp_min(1e-3).numpy())
+
+
 def no_network() -> Figure:
     """LeNet's alignment with every wave, from its layers alone, on a logarithmic scale."""
-    closed = nt.analytic_nads("lenet")
-    alignment = torch.einsum("k,kij->ij", closed.eigenvalues, nt.fourier_energy(closed.vectors).double())
     figure, (panel,) = panels(1)
-    relative = np.log10((alignment / closed.eigenvalues.mean()).clamp_min(1e-3).numpy())
-    panel.imshow(relative, cmap="viridis", interpolation="nearest", aspect="auto")
+    panel.imshow(alignments(nt.analytic_nads("lenet")), cmap="viridis", interpolation="nearest", aspect="auto")
+    return figure
+
+
+def lab() -> Figure:
+    """What the lab shows, for readers without JavaScript: two networks' maps and first NADs."""
+    figure = Figure(figsize=(8, 4))
+    grid = figure.add_gridspec(4, 8, left=0.04, right=1, bottom=0, top=1, wspace=0.08, hspace=0.1)
+    for row, (architecture, title) in enumerate({"lenet": "LeNet", "resnet18": "ResNet-18"}.items()):
+        nads = nt.analytic_nads(architecture)
+        panel = figure.add_subplot(grid[2 * row : 2 * row + 2, :2])
+        panel.imshow(alignments(nads), cmap="viridis", interpolation="nearest")
+        panel.text(-0.04, 0.5, title, rotation=90, ha="right", va="center", color=INK, transform=panel.transAxes)
+        panels_of_nads = [figure.add_subplot(grid[2 * row + k // 6, 2 + k % 6]) for k in range(12)]
+        for tile, vector in zip(panels_of_nads, nads.vectors, strict=False):
+            signed(tile, vector)
+        for one in (panel, *panels_of_nads):
+            one.set_axis_off()
     return figure
 
 
@@ -277,3 +297,4 @@ if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     for number, draw in enumerate(CARDS, 1):
         save(draw(), FOLDER / f"{number:02d}.png")
+    save(lab(), STATIC / "lab" / "still.png")

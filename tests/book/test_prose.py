@@ -23,6 +23,7 @@ import pandas as pd
 import pytest
 import torch
 from companion import experiments, published
+from companion.chapter_04.claims import agreement
 from companion.chapter_06 import claims as chapter_06
 from companion.chapter_08 import claims as chapter_08
 from companion.chapter_08.experiments import load_pairs as load_pairs_of
@@ -356,7 +357,20 @@ CHAPTER_4 = [
     Stated("Its gradient's $\\alpha$ predicts, though {} the secant's", resnet_gradient_predicts, ("fourier",)),
 ]
 
+
+def mixed_derivatives() -> tuple[Any, ...]:
+    stored = table("mixed", architecture="lenet")
+    correlation, *shares = agreement(stored)
+    size, blocks = (stored.attrs["parameters"][key] for key in ("num_networks", "blocks"))
+    return size * blocks, f"{correlation:.3f}", size, *map(percent, shares)
+
+
 CHAPTER_4B = [
+    Stated(
+        "with {} networks for each, both matrices are the same: their correlation is {}. The paper is also right that "
+        "gradients are the steadier of the two: with {} networks {} % of the gradient's matrix is not noise, and {} %",
+        mixed_derivatives,
+    ),
     Stated("but even {:,} do not come near the published ones", most_gradients),
     Stated(
         "A stored experiment repeated an estimate {} times and asked how often the {} % intervals", coverage_parameters

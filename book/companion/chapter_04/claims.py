@@ -27,7 +27,7 @@ from nadtools.directions import fourier_energy
 from nadtools.nads import subspace_overlap
 from nadtools.theory import deep_linear
 
-__all__ = ["CLAIMS"]
+__all__ = ["CLAIMS", "agreement"]
 
 _NETWORKS: Final = ("lenet", "vgg11", "resnet18", "densenet121")
 _RESPONSE = (1.0, 0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -86,7 +86,7 @@ def markov() -> Measured:
     return Measured(text, (max(normal, signs) <= 1 + 1e-9,))
 
 
-def _agreement(table: pd.DataFrame) -> tuple[float, float, float]:
+def agreement(table: pd.DataFrame) -> tuple[float, float, float]:
     """The correlation of both covariances without the noise of sampling; and of each the share that is no noise.
 
     That share is of one block of networks.
@@ -105,10 +105,10 @@ def _agreement(table: pd.DataFrame) -> tuple[float, float, float]:
 
 def same_directions(stored: Stored, least: float) -> Measured:
     table = stored.table("mixed")
-    correlation, _, _ = _agreement(table)
+    correlation, _, _ = agreement(table)
     blocks = sorted(table["first_block"].unique())
     without = [
-        _agreement(table[(table["first_block"] != block) & (table["second_block"] != block)])[0] for block in blocks
+        agreement(table[(table["first_block"] != block) & (table["second_block"] != block)])[0] for block in blocks
     ]
     error = math.sqrt((len(blocks) - 1) * np.var(without))  # jackknife
     return Measured(
@@ -118,7 +118,7 @@ def same_directions(stored: Stored, least: float) -> Measured:
 
 def steadier_gradients(stored: Stored) -> Measured:
     table = stored.table("mixed")
-    _, gradient, mixed = _agreement(table)
+    _, gradient, mixed = agreement(table)
     count = table.attrs["parameters"]["num_networks"]
     text = f"of {count} networks' covariance no noise are {gradient:.0%} by gradients, {mixed:.0%} by mixed derivatives"
     return Measured(text, (gradient > mixed,))
