@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import itertools
 import json
 import math
 import random
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import websocket
 from book_browser import REPOSITORY, inaccessible, sideways_scroll, visit
 from companion.chapter_03.landscape import two_weight_landscape
 from playwright.sync_api import Browser, Page
@@ -124,6 +128,62 @@ def computed(page: Page, text: str) -> dict[str, Any]:
         }""",
         [text, WAVES],
     )
+
+
+@contextlib.contextmanager
+def firefox(profile: Path) -> Iterator[Callable[..., Any]]:
+    """Debian's Firefox, by WebDriver BiDi: what is yielded sends a command and gives its result."""
+    executable = shutil.which("firefox") or shutil.which("firefox-esr")
+    if executable is None:
+        pytest.skip("no Firefox found (on Debian: apt-get install firefox-esr)")
+    command = [executable, "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = next(line.split()[-1] for line in process.stderr if "BiDi listening" in line)
+        socket, numbers = websocket.create_connection(f"{address}/session", suppress_origin=True), itertools.count()
+
+        def send(method: str, **parameters: Any) -> Any:
+            number = next(numbers)
+            socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+            while (answer := json.loads(socket.recv())).get("id") != number:
+                pass
+            return answer["result"]
+
+        send("session.new", capabilities={})
+        yield send
+        socket.close()
+        process.terminate()
+
+
+COMPUTE = """new Promise((done) => {
+    const errors = [];
+    addEventListener("error", ({ message }) => errors.push(message));
+    const labs = [...document.querySelectorAll(".nad-lab")];
+    const wait = () => {
+        const left = labs.find((lab) => !lab.matches(".nl-ready"));
+        if (left && !errors.length) { left.scrollIntoView(); setTimeout(wait, 50); return; }
+        const found = Object.entries(NADLAB.PRESETS).map(([name, { text }]) => {
+            const covariance = NADLAB.covariance(NADLAB.parse(text));
+            const numbers = [NADLAB.nads(covariance).eigenvalues, NADLAB.alignment(covariance).mean];
+            return [name, ...numbers.map((each) => Array.from(each))];
+        });
+        done(JSON.stringify({ errors, found }));
+    };
+    wait();
+})"""
+
+
+def test_firefox_computes_the_same(page: Page, folder: Path, tmp_path: Path) -> None:
+    with firefox(tmp_path) as send:
+        tab = send("browsingContext.getTree")["contexts"][0]["context"]
+        send("browsingContext.navigate", context=tab, url=f"{folder.as_uri()}/all.html", wait="complete")
+        answer = send("script.evaluate", expression=COMPUTE, target={"context": tab}, awaitPromise=True)
+    own, chromium = json.loads(answer["result"]["value"]), json.loads(page.evaluate(COMPUTE))
+    assert own["errors"] == []
+    for (name, *ours), (other, *theirs) in zip(own["found"], chromium["found"], strict=True):
+        assert name == other
+        for one, another in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, another, rtol=1e-9, atol=1e-9 * max(another))
 
 
 def run_python(code: str) -> nt.NADs:
