@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import io
 import math
 import textwrap
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-import matplotlib.figure
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import torch
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from companion.style import ARCHITECTURE_COLOURS, DIVERGING, SEQUENTIAL, describe, symmetric_limits
-from nadtools import checks
+from companion.style import ARCHITECTURE_COLOURS, SEQUENTIAL, describe, symmetric_limits
 from nadtools.directions import fourier_energy
 
 __all__ = [
     "COLOURS",
     "Array",
     "ArrayLike",
-    "Backend",
-    "Figure",
-    "StaticFigure",
     "as_array",
     "as_direction",
     "as_images",
     "as_mapping",
     "as_vector",
-    "check_backend",
     "check_columns",
     "chooser",
     "colour_bar",
     "colour_of",
-    "draw_energy",
-    "draw_pixels",
     "dropdown_layout",
     "energy_of",
     "energy_trace",
@@ -55,7 +45,6 @@ __all__ = [
     "short",
     "slider_layout",
     "square_cells",
-    "static_figure",
     "wrap",
 ]
 
@@ -63,41 +52,10 @@ Array: TypeAlias = NDArray[Any]
 
 ArrayLike: TypeAlias = Tensor | Array | Sequence[Any]
 
-Backend: TypeAlias = Literal["plotly", "matplotlib"]
-
 # Titles are wrapped by hand, since Plotly does not; this many characters fit on a telephone.
 _TITLE_WIDTH = 44
 
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c8c"]
-
-
-class StaticFigure(matplotlib.figure.Figure):
-    """A matplotlib figure that shows itself in a notebook, without pyplot's global list of open figures.
-
-    Attributes
-    ----------
-    alt : str
-        What the figure shows, in words.
-    """
-
-    alt: str = ""
-
-    def to_png(self, dpi: float = 120) -> bytes:
-        """Return the figure as the bytes of a PNG file."""
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=dpi)
-        return buffer.getvalue()
-
-    def _repr_png_(self) -> bytes:
-        return self.to_png()
-
-
-Figure: TypeAlias = go.Figure | StaticFigure
-
-
-def check_backend(backend: str) -> None:
-    """Refuse a backend that is neither of the two."""
-    checks.choice("backend", backend, ("plotly", "matplotlib"))
 
 
 def as_array(values: Any, name: str) -> Array:
@@ -296,38 +254,10 @@ def finish(figure: go.Figure, title: str | None, alt: str, **layout: Any) -> go.
     return describe(figure, alt)
 
 
-def static_figure(title: str | None, alt: str, size: tuple[float, float]) -> StaticFigure:
-    """An empty matplotlib figure with its title and alternative text."""
-    figure = StaticFigure(figsize=size, layout="constrained", facecolor="white")
-    figure.alt = alt
-    if title:
-        figure.suptitle(title, fontsize=11, x=0.02, ha="left", wrap=True)
-    return figure
-
-
-def draw_pixels(axes: Axes, v: Array, limit: float | None = None) -> Any:
-    """Draw a direction's pixels into matplotlib axes."""
-    limit = float(np.abs(v).max()) if limit is None else limit
-    image = axes.imshow(v, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
-    axes.grid(False)
-    return image
-
-
-def draw_energy(axes: Axes, v: Array) -> Any:
-    """Draw a direction's Fourier energy into matplotlib axes."""
-    energy = energy_of(v)
-    height, width = energy.shape
-    left, top = -(width // 2) - 0.5, -(height // 2) - 0.5
-    extent = (left, left + width, top + height, top)
-    image = axes.imshow(energy, cmap=SEQUENTIAL.lower(), vmin=0, extent=extent, interpolation="nearest")
-    axes.grid(False)
-    return image
-
-
 def direction_panels(
     directions: dict[str, Array],
     titles: Sequence[str],
-    kind: Literal["slider", "dropdown"] | None,
+    kind: Literal["slider"] | None,
     alt: str,
     prefix: str = "",
 ) -> go.Figure:
@@ -351,10 +281,6 @@ def direction_panels(
     if kind == "slider":
         figure.update_layout(chooser(kind, list(directions), groups, titles, prefix, steps_below=-0.42))
         bottom = 190
-    elif kind == "dropdown":
-        figure.update_layout(chooser(kind, list(directions), groups, titles))
-        figure.layout.updatemenus[0].pad.b = 26
-        top += 40
     margin = {"l": 12, "r": 12, "t": top, "b": bottom}
     return finish(figure, titles[0], alt, height=220 + top + bottom, margin=margin)
 

@@ -1,10 +1,8 @@
 """Figures of the deep linear model: what is drawn equals what was given, controls change what is shown."""
 
-import json
 import math
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 import torch
 from companion.chapter_03.figures import (
@@ -15,7 +13,7 @@ from companion.chapter_03.figures import (
     plot_steps,
 )
 from companion.chapter_03.landscape import two_weight_landscape
-from companion.figures import StaticFigure
+from test_figures import assert_complete, shown, steps_of
 
 LANDSCAPES = {f"{m:g}": two_weight_landscape(m, learning_rate=0.1, steps=30, resolution=9) for m in (1.0, 0.5, 0.1)}
 FREQUENCIES = torch.arange(0, 65, 8)
@@ -47,40 +45,13 @@ BUILDERS = {
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-class TestEveryBuilder:
-    def test_plotly_figure_is_complete(self, name):
-        figure = BUILDERS[name](title="A title")
-        assert isinstance(figure, go.Figure)
-        assert "A title" in figure.layout.title.text
-        assert figure.layout.meta["alt"].startswith("A title")
-        assert figure.layout.meta["alt"].endswith(".")
-        assert 250 <= figure.layout.height <= 800
-        assert figure.layout.width is None
-        json.loads(figure.to_json())
-        for axis in figure.select_yaxes():
-            assert axis.title.text
+def test_a_figure_is_complete(name):
+    assert_complete(BUILDERS[name](title="A title"))
 
 
-def test_the_explorer_draws_landscapes_with_matplotlib():
-    figure = plot_landscapes(LANDSCAPES, "A title", prefix="m = ", backend="matplotlib")
-    assert isinstance(figure, StaticFigure)
-    assert "A title" in figure.get_suptitle()
-    assert figure.alt.startswith("A title")
-    assert figure._repr_png_().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match=r"backend='bokeh'"):
-        plot_landscapes(LANDSCAPES, backend="bokeh")
-
-
-def steps_of(figure):
-    (control,) = (*figure.layout.sliders, *figure.layout.updatemenus)
-    return control.steps if control.plotly_name == "sliders" else control.buttons
-
-
-def shown(figure, step):
-    """The traces that are visible after a step of the figure's only control."""
-    visible = steps_of(figure)[step].args[0]["visible"]
-    assert len(visible) == len(figure.data)
-    return [trace for trace, flag in zip(figure.data, visible, strict=True) if flag]
+def test_a_path_that_diverges_is_drawn_as_far_as_numbers_go():
+    away = {"1": two_weight_landscape(1.0, learning_rate=30.0, steps=60, resolution=5)}
+    assert "loss" in plot_landscapes(away).layout.meta["alt"]
 
 
 def test_landscapes_slider_shows_one_landscape_and_all_loss_curves():
@@ -102,20 +73,6 @@ def test_landscapes_slider_shows_one_landscape_and_all_loss_curves():
     (line,) = figure.layout.shapes
     assert line.y0 == line.y1 == LANDSCAPES["1"].least
     assert figure.layout.xaxis.title.text == "θ" and figure.layout.yaxis.title.text == "φ"
-
-
-def test_a_path_that_diverges_is_drawn_as_far_as_numbers_go():
-    away = {"1": two_weight_landscape(1.0, learning_rate=30.0, steps=60, resolution=5)}
-    for backend in ("plotly", "matplotlib"):
-        figure = plot_landscapes(away, backend=backend)
-        assert "loss" in (figure.layout.meta["alt"] if backend == "plotly" else figure.alt)
-    assert figure._repr_png_().startswith(b"\x89PNG")
-
-
-def test_landscapes_in_matplotlib_have_a_column_each():
-    figure = BUILDERS["landscapes"](backend="matplotlib")
-    assert len([axes for axes in figure.axes if axes.get_xlabel() == "θ"]) == 3
-    np.testing.assert_allclose(figure.axes[1].lines[0].get_xdata(), LANDSCAPES["0.5"].path[:, 0])
 
 
 def test_accuracy_and_steps_share_the_frequency_and_the_slider_changes_both():
@@ -177,32 +134,3 @@ def test_the_legend_has_two_columns_and_room(name):
     assert (layout.legend.entrywidth, layout.legend.entrywidthmode) == (0.5, "fraction")
     rows = -(-sum(trace.visible is not False for trace in BUILDERS[name]().data) // 2)
     assert layout.margin.t >= 22 + 20 * rows
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: plot_landscapes({}), ValueError, "empty"),
-        (lambda: plot_landscapes({"a": torch.ones(3)}), TypeError, "landscape 'a' of type Tensor"),
-        (lambda: plot_accuracy_and_steps(FREQUENCIES, {"a": ACCURACY}), TypeError, "'a' of type Tensor"),
-        (lambda: plot_accuracy_and_steps([1, 2], CHOICES), ValueError, "9 values in best accuracy of '1/3'"),
-        (
-            lambda: plot_accuracy_and_steps(FREQUENCIES, {"a": ({"x": 100 * ACCURACY}, {"s": STEPS})}),
-            ValueError,
-            "not per cent",
-        ),
-        (
-            lambda: plot_accuracy_and_steps(FREQUENCIES, CHOICES | {"b": ({"x": ACCURACY}, {"s": STEPS})}),
-            ValueError,
-            "other curves for 'b'",
-        ),
-        (lambda: plot_learning_rates([0.0, 1.0], {"a": [1, 1]}), ValueError, "not positive"),
-        (lambda: plot_learning_rates([0.5, 1.0], {"a": [1]}), ValueError, "1 values in losses of 'a'"),
-        (lambda: plot_steps({"a": {"b": (ZETA, ZETA[:2])}}), ValueError, "b"),
-        (lambda: plot_losses({"a": CURVE}), TypeError, "'a' of type Tensor"),
-        (lambda: plot_losses({"a": ({"b": []}, 0.1)}), ValueError, "non-empty"),
-    ],
-)
-def test_bad_input_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

@@ -105,29 +105,3 @@ def test_arms_are_means_with_ranges_and_training_accuracies():
     np.testing.assert_allclose(bars.error_y.array, [0.05, 0.0], atol=1e-12)
     assert figure.layout.shapes[0].y0 == 0.1
     assert "LeNet: original 70%" in figure.layout.meta["alt"]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: plot_images({}), ValueError, "empty"),
-        (lambda: plot_images({"a": {"b": torch.zeros(2, 4, 4)}}), ValueError, "1 or 3 channels"),
-        (lambda: plot_images({"a": {"b": torch.full((4, 4), torch.nan)}}), ValueError, "NaN"),
-        (
-            lambda: plot_images({"a": {"b": torch.zeros(4, 4)}, "c": {"d": torch.zeros(4, 4)}}),
-            ValueError,
-            "those of the first",
-        ),
-        (
-            lambda: plot_poisoning(torch.zeros(1, 3, 4, 4), torch.zeros(1, 2, 1, 3, 4, 4), ["a"], [0], [1.0]),
-            ValueError,
-            r"expected \(images, channels",
-        ),
-        (lambda: plot_over_indices({"a": ([1], [1, 2])}, "y"), ValueError, "expected 1"),
-        (lambda: plot_index_map({"a": torch.zeros(2, 3)}, [0, 1], [0.1, 0.2, 0.3]), ValueError, r"expected \(3, 2\)"),
-        (lambda: plot_arms({"a": {"b": ([0.1], [0.1, 0.2])}}), ValueError, "expected 1"),
-    ],
-)
-def test_bad_input(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from companion.chapter_05.figures import plot_predictions, plot_spectrum_and_accuracy
 
 
@@ -102,9 +101,6 @@ def test_predictions_are_drawn_with_their_rank_correlations():
     np.testing.assert_allclose(secant.y, [0.5, 0.6, 0.65, 0.7], rtol=1e-6)
     np.testing.assert_allclose(secant.x, [0.1, 1, 2, 10], rtol=1e-6)
     assert list(secant.text) == ["a", "b", "c", "d"]
-
-
-def test_one_family_needs_no_dropdown():
     assert not plot_predictions({"waves": predicted()}).layout.updatemenus
 
 
@@ -115,48 +111,3 @@ def test_alternative_texts():
     )
     texts = [f.layout.meta["alt"] for f in figures]
     assert "ours" in texts[0] and "secant ρ = 0.80" in texts[1]
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (lambda t: t.drop(columns="eigenvalue"), ValueError, "eigenvalue"),
-        (lambda t: t.assign(eigenvalue=0.0), ValueError, "positive"),
-        (lambda t: t.assign(test_accuracy=88.0), ValueError, "per cent"),
-        (lambda t: t.assign(train_accuracy=np.nan), ValueError, "training"),
-        (lambda t: t.iloc[:0], ValueError, "0 rows"),
-        (lambda t: t.to_dict(), TypeError, "DataFrame"),
-    ],
-)
-def test_bad_trainings_are_refused(change, error, message):
-    with pytest.raises(error, match=message):
-        plot_spectrum_and_accuracy({"ours": change(trainings())})
-
-
-def test_bad_options_are_refused():
-    with pytest.raises(ValueError, match="theirs"):
-        plot_spectrum_and_accuracy({"ours": trainings()}, published={"theirs": published()})
-    with pytest.raises(ValueError, match="accuracy"):
-        plot_spectrum_and_accuracy({"ours": trainings()}, published={"ours": trainings()})
-    with pytest.raises(ValueError, match="empty"):
-        plot_predictions({})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda t: t.drop(columns="accuracy"), "accuracy"),
-        (lambda t: t[["accuracy"]], "one prediction"),
-        (lambda t: t.iloc[:2], "at least 3"),
-        (lambda t: t.assign(secant=-1.0), "positive"),
-        (lambda t: t.assign(accuracy=50.0), "per cent"),
-    ],
-)
-def test_bad_predictions_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        plot_predictions({"waves": change(predicted())})
-
-
-def test_families_must_have_the_same_predictions():
-    with pytest.raises(ValueError, match="first family"):
-        plot_predictions({"a": predicted(), "b": predicted().drop(columns="gradient")})

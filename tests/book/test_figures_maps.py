@@ -60,17 +60,3 @@ def test_other_quantities_have_their_own_scale():
     assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 200)
     assert "LeNet: 100" in figure.data[0].text[0][list(figure.data[0].x).index(-8)]
     assert "from 100 to 100" in figure.layout.meta["alt"]
-
-
-@pytest.mark.parametrize(
-    ("frequencies", "values", "error", "message"),
-    [
-        (FREQUENCIES, {"LeNet": [1.0]}, ValueError, "expected 6"),
-        ([(0.5, 1)], {"LeNet": [1.0]}, ValueError, "pairs of integers"),
-        (FREQUENCIES, {}, ValueError, "empty"),
-        (FREQUENCIES, [1.0], TypeError, "dict"),
-    ],
-)
-def test_bad_input(frequencies, values, error, message):
-    with pytest.raises(error, match=message):
-        plot_wave_map(frequencies, values)

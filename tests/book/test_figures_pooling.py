@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from companion.chapter_02.figures import plot_aliasing, plot_pooling_accuracies
-from companion.figures import StaticFigure, plot_curves
+from companion.figures import plot_curves
 
 from nadtools.theory import pooling
 
@@ -56,13 +56,6 @@ def test_aliasing_draws_the_chosen_layer_whatever_the_order_of_the_controls():
         np.testing.assert_array_equal(np.asarray(curve.y), expected)
 
 
-def test_aliasing_needs_all_combinations():
-    some = responses()
-    del some[2, "average"]
-    with pytest.raises(ValueError, match="all of them"):
-        plot_aliasing(some, accuracies())
-
-
 def layer(scale):
     x = np.arange(5)
     return {
@@ -86,13 +79,6 @@ def test_accuracies_follow_the_layer_and_the_margin():
     assert "Monte Carlo" in figure.layout.meta["alt"]
 
 
-def test_accuracies_refuse_layers_that_differ():
-    other = layer(1.0)
-    del other["2"]
-    with pytest.raises(ValueError, match="S = 2"):
-        plot_pooling_accuracies({"S = 4": layer(1.0), "S = 2": other})
-
-
 CURVES = {"a": ([1, 2, 3], [1, 4, 9]), "b": ([1, 3], [2, 2])}
 
 
@@ -105,39 +91,15 @@ def test_curves_show_one_choice_at_a_time(choose):
     assert control[1].args[0]["visible"] == [False, False, True, True]
 
 
+def test_curves_without_a_choice():
+    figure = plot_curves(CURVES, "x", "share", y_log=True, dashed=("a",), y_format=".1%")
+    assert not figure.layout.sliders and not figure.layout.updatemenus
+    assert figure.layout.yaxis.type == "log" and figure.data[0].line.dash == "dash"
+
+
 @pytest.mark.parametrize("choose", ["slider", "dropdown"])
 def test_one_choice_needs_no_control(choose):
     figure = plot_curves({"first": CURVES}, "x", "y", "Title", choose=choose, prefix="S = ")
     assert not figure.layout.sliders and not figure.layout.updatemenus
     assert figure.layout.title.text == "Title: S = first"
     assert "chooses" not in figure.layout.meta["alt"]
-
-
-def test_curves_without_a_choice_and_in_print():
-    figure = plot_curves(CURVES, "x", "share", y_log=True, dashed=("a",), y_format=".1%")
-    assert not figure.layout.sliders and not figure.layout.updatemenus
-    assert figure.layout.yaxis.type == "log" and figure.data[0].line.dash == "dash"
-    static = plot_curves(CURVES, "x", "y", backend="matplotlib", y_range=(0, 10))
-    assert isinstance(static, StaticFigure) and len(static.axes[0].lines) == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (({"a": ([1, 2], [1])}, "x", "y"), ValueError, "expected 2"),
-        (({"a": 3}, "x", "y"), TypeError, "pair"),
-        (({}, "x", "y"), ValueError, "empty"),
-    ],
-)
-def test_curves_refuse(arguments, error, message):
-    with pytest.raises(error, match=message):
-        plot_curves(*arguments)
-
-
-def test_curves_refuse_what_no_curve_is_called():
-    with pytest.raises(ValueError, match="known are"):
-        plot_curves(CURVES, "x", "y", markers=("c",))
-    with pytest.raises(ValueError, match="those of the first choice"):
-        plot_curves({"1": CURVES, "2": {"a": CURVES["a"]}}, "x", "y", choose="slider")
-    with pytest.raises(ValueError, match="'slider', 'dropdown' or None"):
-        plot_curves({"1": CURVES}, "x", "y", choose="knob")

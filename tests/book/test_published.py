@@ -386,7 +386,7 @@ def test_the_copy_has_the_nads_that_networks_were_trained_on_and_that_chapters_s
     nads = published.load_nads("lenet")
     trained = experiments.load_table("A6", architecture="lenet", nads="published")["index"].unique()
     assert nads.vectors[trained.tolist()].shape == (len(trained), 32, 32)
-    assert len(chapter_04.plot_nads(nads, reference=nads).data)  # its slider stops at later NADs
+    assert len(chapter_04.plot_nads(nads).data)  # its slider stops at later NADs
 
 
 def test_complete_files_win_over_the_copy_and_can_be_asked_for(compact_copy, folder, no_network):

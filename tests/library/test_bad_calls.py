@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from companion import chapter_04
 from companion.chapter_03 import descent, landscape
 from companion.chapter_04 import dipoles
 from small_networks import SMALL, Network
@@ -472,7 +471,6 @@ NAN = (X * math.nan, Y)
         (lambda: nt.sweep(pair, [V], journal=":memory:"), "journal=':memory:'; expected the path of a file"),
         (lambda: nt.captured_energy(BASIS, BASIS, 3), "reference of type Tensor; expected NADs"),
         (lambda: nt.subspace_overlap(2 * BASIS, BASIS, 3), "a with vectors that miss orthonormality"),
-        (lambda: chapter_04.plot_nads(NADS, [1.5]), r"indices\[0\]=1.5"),
     ],
 )
 def test_what_was_accepted_or_failed_late_is_refused(call, message):

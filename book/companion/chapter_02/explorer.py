@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from companion.explorer import LABELS, SLIDER, PictureExplorer, live_only
-from companion.parts import COLOURS, StaticFigure, static_figure
+from companion.explorer.pictures import Figure, new_figure
+from companion.parts import COLOURS
 from nadtools.checks import check_shape
 from nadtools.theory.pooling import PrefilterName, fourier_accuracies, pooling_matrix, spectral_response
 
@@ -57,9 +58,9 @@ class AliasingExplorer(PictureExplorer):
         message = f"ℓ = {frequency} {shared}. Best accuracy: {self.accuracy:.1%}."
         self._show(self._draw(energy, aliases), message)
 
-    def _draw(self, energy: np.ndarray, aliases: list[int]) -> StaticFigure:
+    def _draw(self, energy: np.ndarray, aliases: list[int]) -> Figure:
         size, frequency, stride = self._size, self.frequency.value, self.stride.value
-        figure = static_figure(None, "A wave, its pooled samples, and the response at its aliases", (6.4, 4.6))
+        figure = new_figure(6.4, 4.6)
         above, below = figure.subplots(2, 1)
         fine = np.linspace(0, size, 16 * size, endpoint=False)
         above.plot(fine, np.cos(2 * np.pi * frequency * fine / size - self.phase.value), color="#c8c8c8", linewidth=1)

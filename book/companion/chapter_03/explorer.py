@@ -6,10 +6,14 @@ import math
 from typing import Any
 
 import ipywidgets
+import numpy as np
 
-from companion.chapter_03.figures import plot_landscapes
+from companion.chapter_03.figures import HIGHEST, PATH, reached
 from companion.chapter_03.landscape import Landscape, two_weight_landscape
 from companion.explorer import SLIDER, PictureExplorer, live_only
+from companion.explorer.pictures import Figure, new_figure
+from companion.parts import COLOURS
+from companion.style import SEQUENTIAL
 from nadtools import checks
 
 __all__ = ["LandscapeExplorer", "landscape_explorer"]
@@ -67,8 +71,26 @@ class LandscapeExplorer(PictureExplorer):
             + (f"A step along φ diverges above the learning rate {2 / curvature:.3g}. " if curvature else "")
             + (f"Learned after {steps:.0f} steps." if math.isfinite(steps) else f"Not learned in {self._steps} steps.")
         )
-        figure = plot_landscapes({f"{self.m.value:.3g}": self.landscape}, prefix="m = ", backend="matplotlib")
-        self._show(figure, message)
+        self._show(draw_landscape(self.landscape, f"m = {self.m.value:.3g}"), message)
+
+
+def draw_landscape(landscape: Landscape, title: str) -> Figure:
+    """Draw the loss with the path of descent above, and the loss by step below."""
+    figure = new_figure(4.2, 5.6)
+    above, below = figure.subplots(2, 1, height_ratios=[2, 1])
+    drawn = (landscape.theta, landscape.phi, landscape.path, landscape.path_losses, landscape.losses)
+    theta, phi, path, curve, losses = (one.numpy() for one in drawn)
+    shades = {"levels": np.linspace(0, HIGHEST, 21), "cmap": SEQUENTIAL.lower()}
+    filled = above.contourf(theta, phi, np.minimum(losses, HIGHEST), **shades)
+    above.plot(path[:, 0], path[:, 1], "o-", color=PATH, markersize=3, linewidth=1.2)
+    above.set(xlim=(theta[0], theta[-1]), ylim=(phi[0], phi[-1]), xlabel="θ", ylabel="φ")
+    above.set_title(f"{title}: {reached(landscape)}", fontsize=9)
+    above.grid(False)
+    below.plot(curve, color=PATH)
+    below.axhline(landscape.least, color=COLOURS[2], linestyle="--", linewidth=1.2)
+    below.set(xlabel="step", ylabel="loss", ylim=(0, 1.1 * min(float(curve.max()), HIGHEST)))
+    figure.colorbar(filled, ax=above, label="loss", ticks=[0, 0.5, 1, 1.5, 2])
+    return figure
 
 
 @live_only

@@ -15,17 +15,12 @@ from companion.parts import (
     COLOURS,
     Array,
     ArrayLike,
-    Backend,
-    Figure,
-    StaticFigure,
     as_array,
     as_mapping,
     as_vector,
     buttons_for,
-    check_backend,
     finish,
     slider_layout,
-    static_figure,
     wrap,
 )
 from companion.style import SEQUENTIAL
@@ -33,9 +28,9 @@ from companion.style import SEQUENTIAL
 __all__ = ["plot_accuracy_and_steps", "plot_landscapes", "plot_learning_rates", "plot_losses", "plot_steps"]
 
 # Losses above this share one colour: the valley is what matters. A network that always answers 0 has the loss 1.
-_HIGHEST = 2.0
+HIGHEST = 2.0
 _BROKEN = 10.0  # losses of trainings are drawn up to here
-_PATH, _FAINT = "#ff8c1a", "rgba(128, 128, 128, 0.45)"
+PATH, _FAINT = "#ff8c1a", "rgba(128, 128, 128, 0.45)"
 
 
 def plot_landscapes(
@@ -43,11 +38,10 @@ def plot_landscapes(
     title: str | None = None,
     *,
     prefix: str = "",
-    backend: Backend = "plotly",
-) -> Figure:
+) -> go.Figure:
     """Draw the loss over two weights with the path of gradient descent, and below it the loss by step.
 
-    A slider chooses the landscape; the curves of the others stay in grey. With matplotlib there is a column for each.
+    A slider chooses the landscape; the curves of the others stay in grey.
     A path has *learned* when it has gone nine tenths of the way from 1, the loss of the answer 0, to the least loss.
 
     Parameters
@@ -59,32 +53,23 @@ def plot_landscapes(
     prefix
         Before the label that the slider shows, such as ``"m = "``.
     """
-    check_backend(backend)
     chosen: dict[str, Landscape] = as_mapping(landscapes, "landscapes")
-    for label, landscape in chosen.items():
-        if not hasattr(landscape, "path_losses"):
-            raise TypeError(
-                f"got a landscape {label!r} of type {type(landscape).__name__}; expected what "
-                "two_weight_landscape(...) returns"
-            )
-    reached = {label: _reached(landscape) for label, landscape in chosen.items()}
-    ends = "; ".join(f"{prefix}{label}: {text}" for label, text in reached.items())
+    ends_of = {label: reached(landscape) for label, landscape in chosen.items()}
+    ends = "; ".join(f"{prefix}{label}: {text}" for label, text in ends_of.items())
     alt = f"{title or 'Loss over the weights θ and φ'}, with the path of gradient descent and its loss by step. "
     alt += f"{ends}."
-    if backend == "matplotlib":
-        return _landscapes_matplotlib(chosen, reached, title, prefix, alt)
     figure = make_subplots(2, 1, row_heights=[0.66, 0.34], vertical_spacing=0.17)
     for landscape in chosen.values():  # in grey, always there
         figure.add_trace(_loss_curve(landscape, color=_FAINT, width=1), 2, 1)
     owners = [-1] * len(chosen)
     top = figure.get_subplot(1, 1).yaxis.domain
     for number, (label, landscape) in enumerate(chosen.items()):
-        traces = [*_landscape_traces(landscape, top), _loss_curve(landscape, color=_PATH, width=3)]
+        traces = [*_landscape_traces(landscape, top), _loss_curve(landscape, color=PATH, width=3)]
         for trace, row in zip(traces, (1, 1, 2), strict=True):
             trace.update(visible=number == 0, name=f"{prefix}{label}")
             figure.add_trace(trace, row, 1)
             owners.append(number)
-    titles = [f"{title + ': ' if title else ''}{prefix}{label}: {text}" for label, text in reached.items()]
+    titles = [f"{title + ': ' if title else ''}{prefix}{label}: {text}" for label, text in ends_of.items()]
     steps = [
         {
             "label": label,
@@ -100,7 +85,7 @@ def plot_landscapes(
     figure.update_xaxes(title="θ", range=(float(first.theta[0]), float(first.theta[-1])), showgrid=False, row=1, col=1)
     figure.update_yaxes(title="φ", range=(float(first.phi[0]), float(first.phi[-1])), showgrid=False, row=1, col=1)
     figure.update_xaxes(title="step", row=2, col=1)
-    worst = max(min(float(landscape.path_losses.max()), _HIGHEST) for landscape in chosen.values())
+    worst = max(min(float(landscape.path_losses.max()), HIGHEST) for landscape in chosen.values())
     figure.update_yaxes(title="loss", range=(0, 1.1 * worst), row=2, col=1)
     figure.add_hline(y=first.least, line={"color": COLOURS[2], "dash": "dash", "width": 1.5}, row=2, col=1)
     figure.update_layout(sliders=[slider_layout(steps, prefix, -0.08)])
@@ -109,7 +94,7 @@ def plot_landscapes(
     return finish(figure, titles[0], alt, height=480 + margin["t"] + margin["b"], margin=margin, showlegend=False)
 
 
-def _reached(landscape: Landscape) -> str:
+def reached(landscape: Landscape) -> str:
     """Say how far the path gets."""
     end, steps = float(landscape.path_losses[-1]), len(landscape.path_losses) - 1
     if np.isfinite(landscape.steps_to_learn):
@@ -122,11 +107,11 @@ def _landscape_traces(landscape: Landscape, domain: tuple[float, float]) -> tupl
     contour = go.Contour(
         x=as_array(landscape.theta, "theta").astype(np.float32),
         y=as_array(landscape.phi, "phi").astype(np.float32),
-        z=np.minimum(losses, _HIGHEST).astype(np.float32),
+        z=np.minimum(losses, HIGHEST).astype(np.float32),
         colorscale=SEQUENTIAL,
         zmin=0.0,
-        zmax=_HIGHEST,
-        contours={"start": 0.1, "end": _HIGHEST - 0.1, "size": 0.1},
+        zmax=HIGHEST,
+        contours={"start": 0.1, "end": HIGHEST - 0.1, "size": 0.1},
         line={"width": 0.4, "color": "rgba(255, 255, 255, 0.5)"},
         colorbar={
             "thickness": 10,
@@ -143,8 +128,8 @@ def _landscape_traces(landscape: Landscape, domain: tuple[float, float]) -> tupl
         x=_single(path[:, 0]),
         y=_single(path[:, 1]),
         mode="lines+markers",
-        line={"color": _PATH, "width": 2},
-        marker={"color": _PATH, "size": 6, "line": {"color": "#ffffff", "width": 1}},
+        line={"color": PATH, "width": 2},
+        marker={"color": PATH, "size": 6, "line": {"color": "#ffffff", "width": 1}},
         customdata=np.stack([np.arange(len(path)), as_array(landscape.path_losses, "path_losses")], axis=1),
         hovertemplate="step %{customdata[0]}<br>loss %{customdata[1]:.3f}<extra></extra>",
     )
@@ -167,29 +152,6 @@ def _loss_curve(landscape: Landscape, **line: Any) -> go.Scatter:
     )
 
 
-def _landscapes_matplotlib(
-    landscapes: dict[str, Landscape], reached: dict[str, str], title: str | None, prefix: str, alt: str
-) -> StaticFigure:
-    figure = static_figure(title, alt, (max(4.2, 3.0 * len(landscapes)), 5.6))
-    panels = figure.subplots(2, len(landscapes), squeeze=False, height_ratios=[2, 1])
-    for (above, below), (label, landscape) in zip(panels.T, landscapes.items(), strict=True):
-        theta, phi = as_array(landscape.theta, "theta"), as_array(landscape.phi, "phi")
-        losses = np.minimum(as_array(landscape.losses, "losses"), _HIGHEST)
-        levels = np.linspace(0, _HIGHEST, 21)
-        filled = above.contourf(theta, phi, losses, levels=levels, cmap=SEQUENTIAL.lower())
-        path = as_array(landscape.path, "path")
-        above.plot(path[:, 0], path[:, 1], "o-", color=_PATH, markersize=3, linewidth=1.2)
-        above.set(xlim=(theta[0], theta[-1]), ylim=(phi[0], phi[-1]), xlabel="θ", ylabel="φ")
-        above.set_title(f"{prefix}{label}: {reached[label]}", fontsize=9)
-        above.grid(False)
-        curve = as_array(landscape.path_losses, "path_losses")
-        below.plot(curve, color=_PATH)
-        below.axhline(landscape.least, color=COLOURS[2], linestyle="--", linewidth=1.2)
-        below.set(xlabel="step", ylabel="loss", ylim=(0, 1.1 * min(float(curve.max()), _HIGHEST)))
-    figure.colorbar(filled, ax=list(panels[0]), label="loss", ticks=[0, 0.5, 1, 1.5, 2])
-    return figure
-
-
 def plot_accuracy_and_steps(
     frequencies: ArrayLike,
     choices: Mapping[str, tuple[Mapping[str, ArrayLike], Mapping[str, ArrayLike]]],
@@ -205,8 +167,7 @@ def plot_accuracy_and_steps(
         Shape (n,).
     choices
         From the label of a choice to a pair: accuracies in [0, 1], and steps, each from the name of a curve to n
-        values. Every choice has the same names. A slider chooses; matplotlib draws the first. Infinite steps are left
-        out.
+        values. Every choice has the same names. A slider chooses. Infinite steps are left out.
     prefix
         Before the label that the slider shows.
     """
@@ -310,7 +271,6 @@ def plot_learning_rates(
         y_log=True,
         alt=alt,
     )
-    assert isinstance(figure, go.Figure)
     ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5]
     figure.update_xaxes(tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
     figure.update_yaxes(tickvals=[0.1, 0.2, 0.5, 1, 2, 5, 10], ticktext=["0.1", "0.2", "0.5", "1", "2", "5", "≥ 10"])
@@ -351,7 +311,6 @@ def plot_steps(
         y_log=True,
         y_format=".0f",
     )
-    assert isinstance(figure, go.Figure)
     for update, axis in ((figure.update_xaxes, 0), (figure.update_yaxes, 1)):
         values = np.concatenate([pair[axis] for pair in points])
         ends = np.log10([np.nanmin(values), np.nanmax(values)])
@@ -394,10 +353,9 @@ def plot_losses(
         choose="dropdown",
         dashed=["least loss"],
         x_log=True,
-        y_range=(0, _HIGHEST),
+        y_range=(0, HIGHEST),
         alt=alt,
     )
-    assert isinstance(figure, go.Figure)
     last = max(curve[0][-1] for curves in shown.values() for curve in curves.values())
     decades = np.array([0.0, np.log10(max(last, 10.0))])
     figure.update_xaxes(range=[-0.03, float(decades[1]) + 0.05], **_decades(decades))

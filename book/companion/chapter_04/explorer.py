@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import ipywidgets
+import numpy as np
 import torch
 from torch import Tensor
 
-from companion.chapter_04.figures import plot_spectra
 from companion.explorer import LABELS, SLIDER, Explorer, hidden_image, live_only
-from companion.figures import StaticFigure, plot_direction
+from companion.explorer.pictures import Figure, draw_direction, new_figure
+from companion.parts import colour_of
 from nadtools.directions import fourier_atom
 from nadtools.estimation import Estimator, estimate_nads
 from nadtools.nads import NADs
@@ -124,7 +125,7 @@ class NadsExplorer(Explorer):
             name, value = nads.metadata["architecture"], float(nads.eigenvalues[index])
             share = value / float(nads.eigenvalues.sum())
             title = f"{name}: NAD {index}, eigenvalue {value:.2e} ({share:.2%} of the trace)"
-            self._show(self.nads_image, lambda: plot_direction(nads.vectors[index], title, backend="matplotlib"))
+            self._show(self.nads_image, lambda: draw_direction(nads.vectors[index], title))
             self._show(self.spectrum_image, lambda: marked_spectrum(nads, index))
 
     def _frequency_changed(self, _: Any = None) -> None:
@@ -136,13 +137,20 @@ class NadsExplorer(Explorer):
             self.alignment.value = f"α(v) of the cosine at {frequency}: {multiple:.3g} × the mean eigenvalue."
 
 
-def marked_spectrum(nads: NADs, index: int) -> StaticFigure:
+def marked_spectrum(nads: NADs, index: int) -> Figure:
+    """Draw the eigenvalues with a band of one standard error, and a mark at one of them."""
     name, value = nads.metadata["architecture"], float(nads.eigenvalues[index])
-    figure = plot_spectra({name: nads}, backend="matplotlib")
-    assert isinstance(figure, StaticFigure)
-    axes = figure.axes[0]
+    figure = new_figure(6.4, 3.8)
+    axes = figure.subplots()
+    values, error = nads.eigenvalues.numpy(), nads.eigenvalue_stderr.numpy()
+    positive = values > 0  # zero and below have no place on a logarithmic axis
+    rank, values, error = np.arange(1, len(values) + 1)[positive], values[positive], error[positive]
+    axes.plot(rank, values, label=name, color=colour_of(name, 0), linewidth=1.4)
+    band = np.maximum(values - error, values / 10), values + error
+    axes.fill_between(rank, *band, color=colour_of(name, 0), alpha=0.25, linewidth=0)
+    axes.set(xscale="log", yscale="log", xlabel="rank (index + 1)", ylabel="eigenvalue")
     axes.axvline(index + 1, color="#606060", linestyle=":", linewidth=1.2)
-    if value > 0:  # zero and below have no place on a logarithmic axis
+    if value > 0:
         axes.plot(index + 1, value, "o", color="#d55e00", label=f"NAD {index}")
     axes.legend(frameon=False)
     return figure

@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 from companion.parts import (
     Array,
     ArrayLike,
-    Backend,
-    Figure,
     as_mapping,
     as_vector,
-    check_backend,
     colour_of,
     finish,
     rank_correlation,
-    static_figure,
 )
 
 __all__ = ["plot_alignment", "plot_convergence", "plot_spectra"]
@@ -31,9 +27,7 @@ __all__ = ["plot_alignment", "plot_convergence", "plot_spectra"]
 def plot_spectra(
     spectra: Mapping[str, NADs | ArrayLike],
     title: str | None = None,
-    *,
-    backend: Backend = "plotly",
-) -> Figure:
+) -> go.Figure:
     """Draw eigenvalues against their rank, both on logarithmic axes, with a band of one standard error.
 
     Parameters
@@ -41,13 +35,9 @@ def plot_spectra(
     spectra
         Label to NADs or to eigenvalues. Zero eigenvalues are left out.
     """
-    check_backend(backend)
     curves = []
     for label, spectrum in as_mapping(spectra, "spectra").items():
         values = as_vector(getattr(spectrum, "eigenvalues", spectrum), f"the spectrum {label!r}")
-        # The smallest eigenvalues of a singular covariance are zero up to rounding, on either side.
-        if not np.isfinite(values).all() or values.max() <= 0 or values.min() < -1e-6 * values.max():
-            raise ValueError(f"got negative, infinite or only zero eigenvalues in {label!r}; expected positive numbers")
         errors = getattr(spectrum, "eigenvalue_stderr", None)
         positive = values > 0
         rank = np.arange(1, len(values) + 1)[positive]
@@ -62,16 +52,6 @@ def plot_spectra(
         curves.append((label, rank, values[positive], band))
     parts = [f"{label} falls from {y[0]:.2g} to {y[-1]:.2g}" for label, _, y, _ in curves]
     alt = f"{title or 'Eigenvalues against their rank'}, on logarithmic axes: {'; '.join(parts)}."
-    if backend == "matplotlib":
-        figure = static_figure(title, alt, (6.4, 3.8))
-        axes = figure.subplots()
-        for number, (label, rank, values, band) in enumerate(curves):
-            axes.plot(rank, values, label=label, color=colour_of(label, number), linewidth=1.4)
-            if band is not None:
-                axes.fill_between(*band, color=colour_of(label, number), alpha=0.25, linewidth=0)
-        axes.set(xscale="log", yscale="log", xlabel="rank (index + 1)", ylabel="eigenvalue")
-        axes.legend(frameon=False)
-        return figure
     figure = go.Figure()
     for number, (label, rank, values, band) in enumerate(curves):
         colour = colour_of(label, number)
@@ -123,9 +103,6 @@ def plot_convergence(
         Of the axes.
     """
     drawn = {label: _curve_points(label, curve) for label, curve in as_mapping(curves, "curves").items()}
-    values = np.concatenate([y for _, y in drawn.values()])
-    if values.min() < 0 or values.max() > 1:
-        raise ValueError(f"got {values[(values < 0) | (values > 1)][0]:g}; expected values in [0, 1]")
     parts = [f"{label} goes from {y[0]:.2g} at {x[0]:g} to {y[-1]:.2g} at {x[-1]:g}" for label, (x, y) in drawn.items()]
     alt = f"{title or ylabel.capitalize()} against the {xlabel}, on a logarithmic axis: {'; '.join(parts)}."
     markers = ["circle", "square", "diamond", "cross", "x"]
@@ -152,17 +129,11 @@ def plot_convergence(
     return finish(figure, title, alt, height=420, showlegend=len(drawn) > 1, legend=legend, hovermode="closest")
 
 
-def _curve_points(label: str, curve: Any) -> tuple[Array, Array]:
+def _curve_points(label: str, curve: tuple[ArrayLike, ArrayLike]) -> tuple[Array, Array]:
     """Read a curve as numbers in rising order and finite values."""
-    if not isinstance(curve, tuple | list) or len(curve) != 2:
-        raise TypeError(f"got a curve {label!r} of type {type(curve).__name__}; expected a pair (numbers, values)")
     x = as_vector(curve[0], f"the numbers of {label!r}")
     y = as_vector(curve[1], f"the values of {label!r}", len(x), "number")
-    if not (np.isfinite(x).all() and (x > 0).all()):
-        raise ValueError(f"got numbers of {label!r} that are zero, negative or not finite; expected positive numbers")
     known = ~np.isnan(y)
-    if not known.any() or np.isinf(y).any():
-        raise ValueError(f"got values of {label!r} that are infinite, or all NaN; expected finite numbers")
     order = np.argsort(x[known], kind="stable")
     return x[known][order], y[known][order]
 
@@ -194,15 +165,6 @@ def plot_alignment(
     y = as_vector(accuracy, "accuracy", len(x), "alpha")
     names = [str(label) for label in labels]
     members = [""] * len(x) if groups is None else [str(group) for group in groups]
-    for name, given in (("labels", names), ("groups", members)):
-        if len(given) != len(x):
-            raise ValueError(f"got {len(given)} {name}; expected {len(x)}, one for each alpha")
-    if len(x) < 3:
-        raise ValueError(f"got {len(x)} directions; expected at least 3, for a correlation")
-    if not (np.isfinite(x).all() and (x > 0).all()):
-        raise ValueError("got alpha that is zero, negative or not finite; expected positive numbers")
-    if not ((y >= 0) & (y <= 1)).all():
-        raise ValueError("got accuracy outside [0, 1]; expected shares, not per cent")
     unique = list(dict.fromkeys(members))
     selections = [[k for k, member in enumerate(members) if member == group] for group in unique]
     # Pooled over groups a correlation would mix different scales of alpha.

@@ -22,19 +22,15 @@ from companion.parts import (
     as_mapping,
     as_vector,
     buttons_for,
-    chooser,
     colour_bar,
     direction_panels,
     dropdown_layout,
     energy_of,
-    energy_trace,
     finish,
-    pixel_trace,
     slider_layout,
     square_cells,
     title_height,
 )
-from nadtools import checks
 
 __all__ = ["plot_atlas", "plot_nads"]
 
@@ -51,7 +47,6 @@ def _default_indices(count: int, wanted: int) -> list[int]:
 def plot_nads(
     nads: NADs,
     indices: Sequence[int] | None = None,
-    reference: NADs | None = None,
     *,
     title: str | None = None,
 ) -> go.Figure:
@@ -63,80 +58,20 @@ def plot_nads(
         What to show.
     indices
         Which NADs, counted from 0. By default the first ones and a selection up to the last.
-    reference
-        Other NADs, for instance the published ones, in a second row.
     title
         Above the figure, before the index and the eigenvalue.
     """
-    sets = {"nads": nads} if reference is None else {"nads": nads, "reference": reference}
-    vectors = {name: _nad_vectors(value, name) for name, value in sets.items()}
-    count = len(vectors["nads"])
-    if reference is not None and vectors["reference"].shape[1:] != vectors["nads"].shape[1:]:
-        raise ValueError(
-            f"got a reference of image shape {vectors['reference'].shape[1:]}; expected {vectors['nads'].shape[1:]}"
-        )
-    available = min(len(array) for array in vectors.values())
-    chosen = _indices(indices, available, _default_indices(count, 20))
-    alt = f"{title or 'NADs'} in pixels and in Fourier energy, for indices {chosen[0]} to {chosen[-1]}"
-    alt += ", above the reference." if reference is not None else "."
-    pictures = [{name: as_direction(array[index], name) for name, array in vectors.items()} for index in chosen]
-
-    titles = []
-    for index in chosen:
-        text = f"{title}: NAD {index}" if title else f"NAD {index}"
-        text += f", eigenvalue {_eigenvalue(nads, index)}"
-        if reference is not None:
-            text += f" (reference {_eigenvalue(reference, index)})"
-        titles.append(text)
-    if reference is None:
-        return direction_panels(
-            {str(index): images["nads"] for index, images in zip(chosen, pictures, strict=True)},
-            titles,
-            "slider",
-            alt,
-            prefix="NAD ",
-        )
-    names = ("pixels", "Fourier energy", "reference: pixels", "reference: energy")
-    figure = make_subplots(2, 2, subplot_titles=names, horizontal_spacing=0.2, vertical_spacing=0.14)
-    groups = []
-    for number, images in enumerate(pictures):
-        for row, image in enumerate(images.values(), start=1):
-            figure.add_trace(pixel_trace(image, visible=number == 0), row, 1)
-            figure.add_trace(energy_trace(image, visible=number == 0), row, 2)
-            groups += [number, number]
-    for row in (1, 2):
-        square_cells(figure, row, 1, pictures[0]["nads"], frequency=False)
-        square_cells(figure, row, 2, pictures[0]["nads"], frequency=True)
-    figure.update_yaxes(title="frequency i", col=2)
-    figure.update_xaxes(title="frequency j", row=2, col=2)
-    figure.update_layout(chooser("slider", [str(i) for i in chosen], groups, titles, "NAD ", steps_below=-0.12))
-    return finish(figure, titles[0], alt, height=620, margin={"l": 12, "r": 12, "t": 84, "b": 130})
-
-
-def _indices(given: Sequence[int] | None, count: int, default: list[int]) -> list[int]:
-    expected = f"at least one, all from 0 to {count - 1}"
-    chosen = default if given is None else checks.integers("indices", given, 0, count - 1, expected)
-    if not chosen:
-        raise ValueError(f"got indices []; expected {expected}")
-    return chosen
-
-
-def _nad_vectors(nads: NADs, name: str) -> Array:
-    if not hasattr(nads, "vectors") or not hasattr(nads, "eigenvalues"):
-        raise TypeError(f"got {name} of type {type(nads).__name__}; expected NADs, as estimate_nads returns them")
-    vectors = as_array(nads.vectors, f"{name}.vectors")
-    if vectors.ndim == 4 and vectors.shape[1] == 1:
-        vectors = vectors[:, 0]
-    if vectors.ndim != 3:
-        raise ValueError(f"got {name}.vectors of shape {vectors.shape}; expected (number, height, width), one channel")
-    return vectors
+    vectors = as_array(nads.vectors, "nads.vectors")
+    chosen = list(indices or _default_indices(len(vectors), 20))
+    alt = f"{title or 'NADs'} in pixels and in Fourier energy, for indices {chosen[0]} to {chosen[-1]}."
+    pictures = {f"{index}": as_direction(vectors[index]) for index in chosen}
+    heading = f"{title}: NAD" if title else "NAD"
+    titles = [f"{heading} {index}, eigenvalue {_eigenvalue(nads, index)}" for index in chosen]
+    return direction_panels(pictures, titles, "slider", alt, prefix="NAD ")
 
 
 def _eigenvalue(nads: NADs, index: int) -> str:
-    eigenvalues = as_array(nads.eigenvalues, "eigenvalues")
-    if index >= len(eigenvalues):
-        return "unknown"
-    text = f"{eigenvalues[index]:.2e}"
+    text = f"{float(nads.eigenvalues[index]):.2e}"
     errors = getattr(nads, "eigenvalue_stderr", None)
     if errors is not None and math.isfinite(error := float(as_array(errors, "eigenvalue_stderr")[index])):
         text += f" ± {error:.0e}"
@@ -181,22 +116,12 @@ def plot_atlas(
         for architecture, by_estimator in as_mapping(atlas, "the atlas").items()
         for estimator, nads in as_mapping(by_estimator, f"the atlas of {architecture!r}").items()
     }
-    vectors = {name: _nad_vectors(nads, ", ".join(name)) for name, nads in sets.items()}
-    shapes = {array.shape[1:] for array in vectors.values()}
-    if len(shapes) > 1:
-        raise ValueError(f"got NADs of different image shapes, {sorted(shapes)}; expected one shape")
+    vectors = {name: as_array(nads.vectors, ", ".join(name)) for name, nads in sets.items()}
     count = min(len(array) for array in vectors.values())
-    chosen = _indices(indices, count, _default_indices(count, 12))
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"got indices {chosen}; expected each of them once")
+    chosen = list(indices or _default_indices(count, 12))
     plates = []
     for name, nads in sets.items():
         eigenvalues = as_vector(nads.eigenvalues, f"the eigenvalues of {', '.join(name)}")
-        if not np.isfinite(eigenvalues).all() or eigenvalues.sum() <= 0 or len(eigenvalues) <= max(chosen):
-            raise ValueError(
-                f"got {len(eigenvalues)} eigenvalues of {', '.join(name)} that sum to {eigenvalues.sum():g}; expected "
-                "one for each NAD, finite and with a positive sum"
-            )
         images = np.stack([as_direction(vectors[name][index], f"NAD {index} of {', '.join(name)}") for index in chosen])
         plates.append(_Plate(*name, images, eigenvalues[chosen] / eigenvalues.sum()))
     first = ", ".join(f"{plate.name} {_percent(plate.shares[0])}" for plate in plates)

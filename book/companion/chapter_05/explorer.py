@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from companion.explorer import SLIDER, DirectionExplorer, live_only
-from companion.figures import plot_direction
+from companion.explorer.pictures import draw_direction
 from nadtools import checks
 from nadtools.nads import NADs
 
@@ -66,7 +66,7 @@ class MixtureExplorer(DirectionExplorer):
         name = f"v = cos {t}° · u({self.first.value}) + sin {t}° · u({self.second.value})"
         self._say(f"{name}: α(v) is {self.alignment:.2g} times the mean eigenvalue.")
         direction = self.direction()
-        self._show(self.direction_image, lambda: plot_direction(direction, backend="matplotlib"))
+        self._show(self.direction_image, lambda: draw_direction(direction))
         self._samples_changed()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,6 @@ from companion.parts import (
     COLOURS,
     Array,
     as_mapping,
-    as_vector,
     buttons_for,
     dropdown_layout,
     finish,
@@ -61,10 +59,7 @@ def plot_spectrum_and_accuracy(
     """
     given = as_mapping(tables, "tables")
     others = as_mapping(published, "published") if published else {}
-    unknown = [label for label in others if label not in given]
-    if unknown:
-        raise ValueError(f"got published accuracies for {unknown}; the tables are {list(given)}")
-    sets = {label: _series(label, table, others.get(label)) for label, table in given.items()}
+    sets = {label: _series(table, others.get(label)) for label, table in given.items()}
     alt = f"{title or 'Spectrum and accuracy'}, against the index of the NAD. " + " ".join(
         f"{label}: the eigenvalue falls to {one.spectrum[-1]:.1g} of the first, test accuracy goes from "
         f"{one.test[0]:.0%} to {one.test[-1]:.0%}."
@@ -117,42 +112,20 @@ def plot_spectrum_and_accuracy(
     return finish(figure, title, alt, height=290 + top + 110, margin=margin, legend=legend, updatemenus=menus)
 
 
-def _series(label: str, table: Any, published: Any) -> _Series:
+def _series(table: pd.DataFrame, published: pd.DataFrame | None) -> _Series:
     """Mean and spread by index."""
-    frame = _frame(table, f"the table {label!r}", ("index", "eigenvalue", "test_accuracy"))
-    by_index = frame.groupby("index")
+    by_index = table.groupby("index")
     means = by_index.mean(numeric_only=True)
-    spectrum = as_vector(means["eigenvalue"], f"the eigenvalues of {label!r}")
-    if not np.isfinite(spectrum).all() or spectrum.min() <= 0:
-        raise ValueError(f"got eigenvalues of {label!r} that are not positive numbers; leave those directions out")
-    test = _shares(means["test_accuracy"], f"the test accuracies of {label!r}")
+    spectrum = means["eigenvalue"].to_numpy()
     repeated = bool((by_index.size() > 1).any())
     deviation = by_index["test_accuracy"].std().fillna(0.0).to_numpy() if repeated else None
-    train = None
-    if "train_accuracy" in means:
-        train = _shares(means["train_accuracy"], f"the training accuracies of {label!r}")
+    train = means["train_accuracy"].to_numpy() if "train_accuracy" in means else None
     beside = None
     if published is not None:
-        other = _frame(published, f"the published accuracies of {label!r}", ("index", "accuracy")).sort_values("index")
-        accuracy = _shares(other["accuracy"], f"the published accuracies of {label!r}")
-        beside = other["index"].to_numpy(dtype=float), accuracy
+        other = published.sort_values("index")
+        beside = other["index"].to_numpy(dtype=float), other["accuracy"].to_numpy()
+    test = means["test_accuracy"].to_numpy()
     return _Series(means.index.to_numpy(dtype=float), spectrum / spectrum.max(), test, deviation, train, beside)
-
-
-def _frame(table: Any, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
-    if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"got {name} of type {type(table).__name__}; expected a DataFrame")
-    missing = [column for column in columns if column not in table]
-    if missing or table.empty:
-        raise ValueError(f"got {name} with columns {list(table)} and {len(table)} rows; expected rows of {columns}")
-    return table
-
-
-def _shares(values: Any, name: str) -> Array:
-    array = as_vector(values, name)
-    if not ((array >= 0) & (array <= 1)).all():
-        raise ValueError(f"got {name} outside [0, 1]; expected shares, not per cent")
-    return array
 
 
 def _limits(accuracies: Sequence[Array]) -> list[float]:
@@ -234,21 +207,8 @@ def plot_predictions(
         [0, 1], and each other column is a prediction, positive, such as α(v) by one estimator, as a multiple of its
         mean over all directions.
     """
-    families: dict[str, pd.DataFrame] = {}
-    for label, table in as_mapping(tables, "tables").items():
-        frame = _frame(table, f"the table {label!r}", ("accuracy",))
-        _shares(frame["accuracy"], f"the accuracies of {label!r}")
-        if len(frame) < 3 or len(frame.columns) < 2:
-            raise ValueError(f"got {frame.shape} in {label!r}; expected at least 3 directions and one prediction")
-        for name in frame.columns.drop("accuracy"):
-            values = as_vector(frame[name], f"the predictions {name!r} of {label!r}")
-            if not (np.isfinite(values).all() and (values > 0).all()):
-                raise ValueError(f"got predictions {name!r} of {label!r} that are not positive; expected α(v) > 0")
-        families[label] = frame
+    families: dict[str, pd.DataFrame] = as_mapping(tables, "tables")
     names = list(next(iter(families.values())).columns.drop("accuracy"))
-    for label, frame in families.items():
-        if sorted(frame.columns.drop("accuracy")) != sorted(names):
-            raise ValueError(f"got predictions {list(frame)} in {label!r}; expected those of the first family, {names}")
     summaries = {
         label: {name: rank_correlation(frame[name].to_numpy(), frame["accuracy"].to_numpy()) for name in names}
         for label, frame in families.items()

@@ -7,15 +7,17 @@ import operator
 from typing import Any
 
 import ipywidgets
+import numpy as np
 import torch
 from torch import nn
 
-from companion.chapter_08.figures import plot_sections
+from companion.chapter_08.figures import INK, POINTS
 from companion.explorer import SLIDER, TwoPartExplorer, live_only
+from companion.explorer.pictures import Figure, new_figure
 from companion.explorer.two_parts import POINTS_AT_THE_END
-from companion.parts import Figure
+from companion.style import DIVERGING
 from nadtools import checks
-from nadtools.boundaries import boundary_angle, cross_section
+from nadtools.boundaries import CrossSection, boundary_angle, cross_section
 from nadtools.distributions import Concatenated, LinearlySeparable, concatenate
 from nadtools.nads import NADs
 from nadtools.training import Data
@@ -63,11 +65,8 @@ class PairExplorer(TwoPartExplorer):
     def _draw(self, network: nn.Module, problem: Concatenated, test_data: Data, points: int) -> Figure:
         first, second = (problem.direction(part) for part in (0, 1))
         section = cross_section(network, test_data[0][:points], first, second, _EXTENT, 21, progress=False)
-        return plot_sections(
-            {f"after epoch {len(self.history)}": (section.first, section.values)},
-            epsilons=(self.epsilon_first.value, self.epsilon_second.value),
-            backend="matplotlib",
-        )
+        epsilons = self.epsilon_first.value, self.epsilon_second.value
+        return draw_section(section, epsilons, f"after epoch {len(self.history)}")
 
     def _verdict(self, network: nn.Module, problem: Concatenated, test_data: Data) -> str:
         first, second = (problem.direction(part) for part in (0, 1))
@@ -76,6 +75,23 @@ class PairExplorer(TwoPartExplorer):
         widest = math.degrees(math.atan2(self.epsilon_first.value, self.epsilon_second.value))
         margin = f"maximum margin would have it at {widest:.0f}°"
         return f"{super()._verdict(network, problem, test_data)} The boundary is {lies}; {margin}."
+
+
+def draw_section(section: CrossSection, epsilons: tuple[float, float], title: str) -> Figure:
+    """Draw a decision function and its boundary; the dots are the classes, the dotted line is of maximum margin."""
+    figure = new_figure(3.2, 3.1)
+    axes, axis, (one, other) = figure.subplots(), section.first.numpy(), epsilons
+    values = (section.values / section.values.abs().max().clamp(min=1e-300)).numpy()
+    limit = float(axis[-1])
+    axes.pcolormesh(axis, axis, values, cmap=DIVERGING, vmin=-1, vmax=1, shading="nearest")
+    if np.isfinite(values).all() and values.min() < 0 < values.max():
+        axes.contour(axis, axis, values, levels=[0.0], colors=INK)
+    axes.plot(limit * np.array([-other, other]) / one, [limit, -limit], ":", color=INK, linewidth=1)
+    axes.scatter([-one, one], [-other, other], c=list(POINTS), edgecolors="white", zorder=3)
+    axes.set(xlim=(-limit, limit), ylim=(-limit, limit), xlabel="along v₁", ylabel="along v₂", aspect="equal")
+    axes.grid(False)
+    axes.set_title(title, fontsize=9)
+    return figure
 
 
 @live_only

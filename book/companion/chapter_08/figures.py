@@ -15,19 +15,15 @@ from plotly.subplots import make_subplots
 from companion.parts import (
     Array,
     ArrayLike,
-    Backend,
-    Figure,
     as_array,
     as_mapping,
     as_vector,
-    check_backend,
     check_columns,
     colour_bar,
     dropdown_layout,
     finish,
     percent,
     sentence,
-    static_figure,
     title_height,
 )
 from companion.style import DIVERGING, SEQUENTIAL
@@ -40,7 +36,7 @@ _MAPS = {
     "only the first": "test_accuracy_first",
     "only the second": "test_accuracy_second",
 }
-_INK, _POINTS = "#202020", ("#0072b2", "#d55e00")
+INK, POINTS = "#202020", ("#0072b2", "#d55e00")
 _MARKS = "rgb(240, 60, 60)"
 _NARROW = 1e-9
 _EPSILONS = (1.0, 0.5)  # the classes lie at ±ε in the plane of a section
@@ -160,8 +156,7 @@ def plot_sections(
     title: str | None = None,
     *,
     epsilons: tuple[float, float] = _EPSILONS,
-    backend: Backend = "plotly",
-) -> Figure:
+) -> go.Figure:
     """Draw decision functions in the plane of two directions, side by side.
 
     Each is divided by its largest absolute value. The black line is the decision boundary, the dots are the two classes
@@ -173,7 +168,6 @@ def plot_sections(
         From a title to coordinates, shape (r,), and values, shape (r, r): rows along the second direction.
     epsilons
     """
-    check_backend(backend)
     panels: dict[str, tuple[Array, Array]] = {}
     for label, pair in as_mapping(sections, "sections").items():
         axis, values = as_vector(pair[0], f"coordinates of {label!r}"), as_array(pair[1], f"values of {label!r}")
@@ -185,8 +179,6 @@ def plot_sections(
     alt = f"{sentence(title or 'Decision functions')} In the plane of two directions: " + " ".join(
         f"{label}: {_lean(axis, values)}." for label, (axis, values) in panels.items()
     )
-    if backend == "matplotlib":
-        return _sections_matplotlib(panels, title, epsilons, alt)
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     lines = max(-(-len(label) // _PANEL_TITLE) for label in panels)
@@ -320,7 +312,7 @@ def _section_trace(axis: Array, values: Array, scale: float = 1.0) -> go.Contour
         colorscale=DIVERGING,
         showscale=False,
         contours={"coloring": "heatmap", "start": 0, "end": 0, "size": scale, "showlines": True},
-        line={"color": _INK, "width": 2},
+        line={"color": INK, "width": 2},
         hovertemplate="along v₁ %{x:.2f}, along v₂ %{y:.2f}<extra></extra>",
     )
 
@@ -333,7 +325,7 @@ def _add_plane(figure: go.Figure, row: int, column: int, epsilons: tuple[float, 
         x=[-other * reach, other * reach],
         y=[one * reach, -one * reach],
         mode="lines",
-        line={"dash": "dot", "width": 1.5, "color": _INK},
+        line={"dash": "dot", "width": 1.5, "color": INK},
         hoverinfo="skip",
         showlegend=False,
         row=row,
@@ -343,7 +335,7 @@ def _add_plane(figure: go.Figure, row: int, column: int, epsilons: tuple[float, 
         x=[-one, one],
         y=[-other, other],
         mode="markers",
-        marker={"size": 9, "color": list(_POINTS), "line": {"color": "white", "width": 1.5}},
+        marker={"size": 9, "color": list(POINTS), "line": {"color": "white", "width": 1.5}},
         text=["class 0", "class 1"],
         hovertemplate="%{text}<extra></extra>",
         showlegend=False,
@@ -375,23 +367,3 @@ def _change(one: _Group, pair: tuple[int, int], annotation: int) -> list[Any]:
         "z": [*grids, None, None, None, section],
     }
     return [traces, {f"annotations[{annotation}].text": one.texts[i][j]}, [0, 1, 2, 3, 4, 5, 6]]
-
-
-def _sections_matplotlib(
-    panels: dict[str, tuple[Array, Array]], title: str | None, epsilons: tuple[float, float], alt: str
-) -> Figure:
-    figure = static_figure(title, alt, (2.8 * len(panels) + 0.4, 3.1))
-    one, other = epsilons
-    for axes, (label, (axis, values)) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-    ):
-        limit = float(axis[-1])
-        axes.pcolormesh(axis, axis, values, cmap=DIVERGING, vmin=-1, vmax=1, shading="nearest")
-        if np.isfinite(values).all() and values.min() < 0 < values.max():
-            axes.contour(axis, axis, values, levels=[0.0], colors=_INK)
-        axes.plot(limit * np.array([-other, other]) / one, [limit, -limit], ":", color=_INK, linewidth=1)
-        axes.scatter([-one, one], [-other, other], c=list(_POINTS), edgecolors="white", zorder=3)
-        axes.set(xlim=(-limit, limit), ylim=(-limit, limit), xlabel="along v₁", ylabel="along v₂", aspect="equal")
-        axes.grid(False)
-        axes.set_title(label, fontsize=9)
-    return figure

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from companion.explorer import SLIDER, TwoPartExplorer, live_only
-from companion.figures import plot_curves
-from companion.parts import Figure
+from companion.explorer.pictures import Figure, draw_curves
 from nadtools import checks
 from nadtools.distributions import Concatenated, Labelled, LinearlySeparable, concatenate
 from nadtools.images import Images, binary
@@ -62,9 +61,8 @@ class ConcatenationExplorer(TwoPartExplorer):
         return len(part.y)
 
     def _draw(self, network: nn.Module, problem: Concatenated, test_data: Data, points: int) -> Figure:
-        epochs = range(1, len(self.history) + 1)
-        curves = {name: (list(epochs), [row[name] for row in self.history]) for name in ("both", *self.names)}
-        return plot_curves(curves, "epoch", "test accuracy", y_range=(0.0, 1.05), backend="matplotlib")
+        curves = {name: [row[name] for row in self.history] for name in ("both", *self.names)}
+        return draw_curves(curves, range(1, len(self.history) + 1), "epoch", "test accuracy", (0.0, 1.05))
 
 
 @live_only

@@ -17,7 +17,7 @@ import ipywidgets
 import torch
 import yaml
 
-from companion.figures import StaticFigure
+from companion.explorer.pictures import Figure, png
 from nadtools.architectures import available
 from nadtools.checks import check_seed, check_shape
 from nadtools.device import resolve_device
@@ -232,11 +232,9 @@ class Explorer:
                 control.disabled = running
             self.stop_button.disabled = not running
 
-    def _show(self, image: ipywidgets.Image, draw: Callable[[], Any]) -> None:
+    def _show(self, image: ipywidgets.Image, draw: Callable[[], Figure]) -> None:
         with self._lock:
-            figure = draw()
-            assert isinstance(figure, StaticFigure)
-            image.value, image.layout.display = figure.to_png(dpi=90), None
+            image.value, image.layout.display = png(draw()), None
 
     def _say(self, message: str) -> None:
         self.status.value = html.escape(message)
@@ -266,7 +264,6 @@ class PictureExplorer:
     def _changed(self, _: Any = None) -> None:
         raise NotImplementedError
 
-    def _show(self, figure: Any, message: str) -> None:
-        assert isinstance(figure, StaticFigure)
+    def _show(self, figure: Figure, message: str) -> None:
         self.status.value = html.escape(message)
-        self.picture.value, self.picture.layout.display = figure.to_png(dpi=90), None
+        self.picture.value, self.picture.layout.display = png(figure), None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.explorer.base import SLIDER, Explorer, hidden_image
-from companion.figures import plot_direction, plot_history, plot_samples
+from companion.explorer.pictures import draw_direction, draw_history, draw_samples
 from nadtools import checks
 from nadtools.architectures import build
 from nadtools.device import derive_seed
@@ -127,7 +127,7 @@ class DirectionExplorer(Explorer):
             history=pd.DataFrame(self.history),
             stopped_early=False,
         )
-        self._show(self.curve_image, lambda: plot_history(seen, name, backend="matplotlib"))
+        self._show(self.curve_image, lambda: draw_history(seen, name))
         return self._stop.is_set()
 
     def _direction_changed(self, _: Any = None) -> None:
@@ -141,7 +141,7 @@ class DirectionExplorer(Explorer):
             self.train_button.disabled = self._running
         frequency = f"({self.frequency_i.value}, {self.frequency_j.value})"
         self._say(f"v at frequency {frequency}.")
-        self._show(self.direction_image, lambda: plot_direction(direction, backend="matplotlib"))
+        self._show(self.direction_image, lambda: draw_direction(direction))
         self._samples_changed()
 
     def _samples_changed(self, _: Any = None) -> None:
@@ -150,4 +150,4 @@ class DirectionExplorer(Explorer):
         except ValueError as error:
             self._say(str(error))
             return
-        self._show(self.samples_image, lambda: plot_samples(x, y, 5, backend="matplotlib"))
+        self._show(self.samples_image, lambda: draw_samples(x, y))

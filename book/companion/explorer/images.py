@@ -8,7 +8,7 @@ import ipywidgets
 from torch import Tensor
 
 from companion.explorer.base import LABELS, PictureExplorer
-from companion.parts import StaticFigure, static_figure
+from companion.explorer.pictures import Figure, new_figure
 from nadtools.images import Images
 from nadtools.nads import NADs
 
@@ -39,9 +39,9 @@ def check_images_and_nads(images: Any, nads: Any) -> None:
         raise TypeError(f"got {type(images).__name__} and {type(nads).__name__}; expected Images and NADs")
 
 
-def _row(panels: dict[str, Tensor]) -> StaticFigure:
+def _row(panels: dict[str, Tensor]) -> Figure:
     """Images side by side; one with values outside [0, 1] is stretched around grey."""
-    figure = static_figure(None, ", ".join(panels), (2.1 * len(panels), 2.4))
+    figure = new_figure(2.1 * len(panels), 2.4)
     grid = figure.subplots(1, len(panels), squeeze=False)
     for axes, (title, image) in zip(grid[0], panels.items(), strict=True):
         pixels = image.detach().cpu().double().movedim(0, 2)

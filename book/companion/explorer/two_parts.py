@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from companion.explorer.base import SLIDER, Explorer, hidden_image
-from companion.parts import Figure
+from companion.explorer.pictures import Figure
 from nadtools import checks
 from nadtools.architectures import build
 from nadtools.device import derive_seed

@@ -1,9 +1,9 @@
-"""What the figures of two or more chapters draw, with Plotly, or with matplotlib for a live explorer.
+"""What the figures of two or more chapters draw, with Plotly.
 
 Nothing is computed here beyond what is drawn; what does not fit is refused with a TypeError or a ValueError that says
 what was expected. The ``title`` stands above the figure. The text for readers who cannot see the figure is written from
-the data: a Plotly figure holds it in ``layout.meta["alt"]``, a matplotlib figure in its attribute ``alt``. Images have
-row 0 at the top, and so do frequencies: i, the vertical frequency, grows downwards.
+the data, and stands in ``layout.meta["alt"]``. Images have row 0 at the top, and so do frequencies: i, the vertical
+frequency, grows downwards.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from companion.figures.directions import plot_direction, plot_directions
 from companion.figures.images import plot_images, plot_over_indices
 from companion.figures.training import plot_accuracy_map, plot_history, plot_samples
 from companion.figures.wall import plot_wall
-from companion.parts import StaticFigure
 
 __all__ = [
-    "StaticFigure", "plot_accuracy_map", "plot_curves", "plot_direction", "plot_directions", "plot_history",
+    "plot_accuracy_map", "plot_curves", "plot_direction", "plot_directions", "plot_history",
     "plot_images", "plot_over_indices", "plot_samples", "plot_wall",
 ]  # fmt: skip

@@ -11,14 +11,10 @@ from companion.parts import (
     COLOURS,
     Array,
     ArrayLike,
-    Backend,
-    Figure,
     as_mapping,
     as_vector,
-    check_backend,
     chooser,
     finish,
-    static_figure,
     title_height,
 )
 
@@ -42,9 +38,8 @@ def plot_curves(
     y_range: tuple[float, float] | None = None,
     y_format: str = ".3~g",
     height: int = 300,
-    backend: Backend = "plotly",
     alt: str | None = None,
-) -> Figure:
+) -> go.Figure:
     """Draw curves; with ``choose``, one set of them at a time.
 
     Parameters
@@ -55,7 +50,7 @@ def plot_curves(
     x_title, y_title, title
     choose
         A control that shows one set of curves at a time. A set without others has no control; its label joins the
-        title. matplotlib draws the first set.
+        title.
     prefix
         Before the label that a slider shows, such as ``"S = "``.
     markers
@@ -73,27 +68,18 @@ def plot_curves(
     alt
         Text for readers who cannot see the figure.
     """
-    check_backend(backend)
-    if choose not in (None, "slider", "dropdown"):
-        raise ValueError(f"got choose={choose!r}; expected 'slider', 'dropdown' or None")
     given = as_mapping(curves, "curves")
     sets = {label: _read(part) for label, part in given.items()} if choose else {"": _read(given)}
     names = list(next(iter(sets.values())))
     for label, part in sets.items():
         if list(part) != names:
             raise ValueError(f"got curves {list(part)} for {label!r}; expected those of the first choice, {names}")
-    unknown = [name for name in (*markers, *dashed) if name not in names]
-    if unknown:
-        raise ValueError(f"got markers or dashes for {unknown}, which are no curves; known are {names}")
     if choose and len(sets) == 1:
         label = prefix + next(iter(sets))
         choose, title = None, f"{title}: {label}" if title else label
     if alt is None:
         alt = f"{title or y_title}: {y_title} against {x_title}, for {', '.join(names)}."
         alt += f" A {choose} chooses {prefix.strip(' =:') or 'the set'}: {', '.join(sets)}." if choose else ""
-    if backend == "matplotlib":
-        return _matplotlib(sets, x_title, y_title, title, markers, dashed, x_log, y_log, y_range, alt)
-
     figure = go.Figure()
     groups = []
     for group, part in enumerate(sets.values()):
@@ -134,33 +120,6 @@ def plot_curves(
 def _read(curves: Any) -> dict[str, tuple[Array, Array]]:
     read = {}
     for name, pair in as_mapping(curves, "curves").items():
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(f"got a curve {name!r} of type {type(pair).__name__}; expected a pair (x, y)")
         x = as_vector(pair[0], f"x of {name!r}")
         read[name] = (x, as_vector(pair[1], f"y of {name!r}", len(x), "x"))
     return read
-
-
-def _matplotlib(
-    sets: dict[str, dict[str, tuple[Array, Array]]],
-    x_title: str,
-    y_title: str,
-    title: str | None,
-    markers: Sequence[str],
-    dashed: Sequence[str],
-    x_log: bool,
-    y_log: bool,
-    y_range: tuple[float, float] | None,
-    alt: str,
-) -> Figure:
-    figure = static_figure(title, alt, (6.4, 3.4))
-    axes = figure.subplots()
-    for number, (name, (x, y)) in enumerate(next(iter(sets.values())).items()):
-        style = "o" if name in markers else "--" if name in dashed else "-"
-        axes.plot(x, y, style, label=name, color=COLOURS[number % len(COLOURS)], markersize=4)
-    axes.set(xlabel=x_title, ylabel=y_title, xscale="log" if x_log else "linear", yscale="log" if y_log else "linear")
-    if y_range is not None:
-        axes.set_ylim(*y_range)
-    if len(next(iter(sets.values()))) > 1:
-        axes.legend(frameon=False)
-    return figure

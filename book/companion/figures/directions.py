@@ -11,24 +11,17 @@ import plotly.graph_objects as go
 from companion.parts import (
     Array,
     ArrayLike,
-    Backend,
-    Figure,
     as_direction,
     as_mapping,
-    check_backend,
     direction_panels,
-    draw_energy,
-    draw_pixels,
     energy_of,
     grid_plotly,
-    static_figure,
 )
-from nadtools import checks
 
 __all__ = ["plot_direction", "plot_directions"]
 
 
-def plot_direction(v: ArrayLike, title: str | None = None, *, backend: Backend = "plotly") -> Figure:
+def plot_direction(v: ArrayLike, title: str | None = None) -> go.Figure:
     """Draw a direction in pixels, and the share of its energy at each Fourier frequency.
 
     Parameters
@@ -36,22 +29,10 @@ def plot_direction(v: ArrayLike, title: str | None = None, *, backend: Backend =
     v
         Shape (h, w).
     """
-    check_backend(backend)
     direction = as_direction(v)
     alt = f"{title or 'A direction'}: on the left its pixels, on the right its energy at each Fourier frequency."
     alt += f" {_peak(direction)}"
-    if backend == "plotly":
-        return direction_panels({title or "": direction}, [title or ""], None, alt)
-    figure = static_figure(title, alt, (6.4, 3.2))
-    figure.set_layout_engine("compressed")
-    left, right = figure.subplots(1, 2)
-    left.set_title("pixels", fontsize=10)
-    figure.colorbar(draw_pixels(left, direction), ax=left, shrink=0.8)
-    left.set(xlabel="column", ylabel="row")
-    right.set_title("Fourier energy", fontsize=10)
-    figure.colorbar(draw_energy(right, direction), ax=right, shrink=0.8)
-    right.set(xlabel="frequency j", ylabel="frequency i")
-    return figure
+    return direction_panels({title or "": direction}, [title or ""], None, alt)
 
 
 def _peak(v: Array) -> str:
@@ -65,22 +46,20 @@ def plot_directions(
     directions: Mapping[str, ArrayLike],
     title: str | None = None,
     *,
-    layout: Literal["row", "slider", "dropdown"] = "slider",
+    layout: Literal["row", "slider"] = "slider",
     columns: int = 4,
 ) -> go.Figure:
-    """Draw several directions: one at a time, chosen by a slider or a dropdown, or all of them as small multiples.
+    """Draw several directions: one at a time, chosen by a slider, or all of them as small multiples.
 
     Parameters
     ----------
     directions
         Label to direction; directions have shape (h, w), all the same.
     layout
-        ``"slider"``, ``"dropdown"`` or ``"row"``.
+        ``"slider"`` or ``"row"``.
     columns
         A row is broken after this many directions.
     """
-    checks.choice("layout", layout, ("row", "slider", "dropdown"))
-    columns = checks.positive_int("columns", columns)
     images = {
         label: as_direction(v, f"direction {label!r}") for label, v in as_mapping(directions, "directions").items()
     }

@@ -89,8 +89,7 @@ def plot_over_indices(
         that are neither dashed nor points alone are lines with points.
     x_title
     """
-    figure = plot_curves(curves, x_title, y_title, title, choose=choose, y_format=y_format, backend="plotly", **options)
-    assert isinstance(figure, go.Figure)
+    figure = plot_curves(curves, x_title, y_title, title, choose=choose, y_format=y_format, **options)
     indices: set[int] = set()
     for trace in figure.data:
         x = np.asarray(trace.x)
