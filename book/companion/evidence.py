@@ -125,7 +125,7 @@ class Mark:
 
 
 def marks_table(marks: Sequence[Mark], table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each mark, with the columns claim, measured and verdict."""
+    """Return a row for each mark, with the columns claim, measured and verdict."""
     found = [(mark.text, mark.measure(table)) for mark in marks]
     rows = [(text, one.text, "holds" if all(one.holds) else "does not hold") for text, one in found]
     return pd.DataFrame(rows, columns=["claim", "measured", "verdict"])

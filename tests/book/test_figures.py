@@ -136,6 +136,7 @@ def test_direction_draws_pixels_and_energy():
     np.testing.assert_allclose(pixels.z, V)
     assert pixels.zmin == -pixels.zmax
     np.testing.assert_allclose(energy.z, fourier_energy(V))
+    assert (energy.zmin, energy.zmax) == (0, pytest.approx(0.5))
     np.testing.assert_array_equal(energy.x, np.arange(-4, 4))
     peaks = {(int(energy.y[i]), int(energy.x[j])) for i, j in np.argwhere(energy.z > 0.4)}
     assert peaks == {(1, 2), (-1, -2)}

@@ -112,24 +112,9 @@ def marks_of(isotropic: bool) -> tuple[Mark, ...]:
 
 
 def pair_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
-    """Hold the paper's statements about figures 2 and 4 to 8 against trainings on pairs.
+    """Hold figures 2 and 4 to 8 against trainings on pairs, as in :class:`Pairs`; the mean over seeds counts.
 
-    Parameters
-    ----------
-    table
-        As in :class:`Pairs`. Seeds are averaged, but for the training loss.
-    isotropic
-        Whether the architecture prefers no direction.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each claim, with the columns claim, measured and verdict.
-
-    Raises
-    ------
-    ValueError
-        If a pair is missing, or there are fewer than two indices.
+    It is a ValueError if a pair is missing, or there are fewer than two indices.
     """
     return marks_table(marks_of(isotropic), table)
 

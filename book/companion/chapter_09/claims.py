@@ -86,24 +86,9 @@ def marks_of(isotropic: bool) -> tuple[Mark, ...]:
 
 
 def concatenation_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
-    """Hold the paper's statements about figure 3 against trainings on images ⊕ D(v).
+    """Hold figure 3 against trainings, as :func:`load_transition` gives them; the mean over seeds counts.
 
-    Parameters
-    ----------
-    table
-        As :func:`load_transition` gives it. Seeds are averaged, but for the training loss.
-    isotropic
-        Whether the architecture prefers no direction.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each claim, with the columns claim, measured and verdict.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two indices, or no training on images alone.
+    It is a ValueError if there are fewer than two indices, or no training on images alone.
     """
     return marks_table(marks_of(isotropic), table)
 
