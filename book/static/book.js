@@ -40,6 +40,21 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
+/* A square map is as high as the column lets it be wide: on a telephone much of its height would stay blank. */
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".plotly-graph-div").forEach((figure) => {
+    const drawn = figure._fullLayout;
+    if (!drawn || !figure.layout.meta || !figure.layout.meta.square) return;
+    const { xaxis, yaxis, height } = drawn;
+    const unused = yaxis._length / (yaxis.domain[1] - yaxis.domain[0]) -
+      xaxis._length * Math.abs((yaxis.range[1] - yaxis.range[0]) / (xaxis.range[1] - xaxis.range[0]));
+    if (unused > 20) {
+      figure.style.height = `${height - unused}px`;
+      Plotly.relayout(figure, { height: height - unused });
+    }
+  });
+});
+
 /* A map over frequencies is linked with a picture of the wave: the pointer on a cell draws the wave of its frequency. */
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => {

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from companion.chapter_01.figures import plot_wave_map
+from companion.chapter_01.figures import plot_scores, plot_slowness, plot_unpooled, plot_wave_map
 
 import nadtools as nt
 
@@ -53,10 +53,31 @@ def test_the_wave_is_the_atom_and_the_page_is_told_how_to_draw_others():
     assert np.ptp(constant.data[1].z) < 1e-7
 
 
-def test_other_quantities_have_their_own_scale():
-    figure = plot_wave_map(
-        FREQUENCIES, {"LeNet": [100.0] * 6}, limits=(0, 200), value_title="steps", value_format=".0f"
-    )
-    assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 200)
-    assert "LeNet: 100" in figure.data[0].text[0][list(figure.data[0].x).index(-8)]
-    assert "from 100 to 100" in figure.layout.meta["alt"]
+def test_named_frequencies_are_framed():
+    figure = plot_wave_map(FREQUENCIES, {"LeNet": VALUES}, marks={(-4, 0): "here"})
+    (frame,) = figure.layout.shapes
+    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (-1, 1, -5, -3)
+    assert figure.layout.annotations[-1].text == "here"
+    assert "(" in figure.layout.annotations[figure.layout.meta["waves"]["annotation"]].text
+
+
+def test_what_is_never_learned_stands_above_what_takes_longest():
+    figure = plot_slowness([0.9, 0.5, 0.6], [10.0, math.nan, 80.0], ["a", "b", "c"], ["c"])
+    learned, never = figure.data
+    assert list(learned.y) == [10, 80]
+    assert [(mark.x, mark.y, mark.text) for mark in figure.layout.annotations] == [(0.6, 80, "c")]
+    assert list(never.x) == [0.5] and never.y[0] > 80
+
+
+def test_waves_stand_in_the_order_of_the_first_network():
+    figure = plot_unpooled([0.6, 0.9], [0.95, 0.8], ["a", "b"], ["b"])
+    assert [list(trace.y) for trace in figure.data] == [[0.9, 0.6], [0.8, 0.95]]
+    (mark,) = figure.layout.annotations
+    assert (mark.x, mark.y, mark.text) == (0, 0.8, "b")
+
+
+def test_scores_stand_side_by_side_over_a_coin():
+    figure = plot_scores({"LeNet": {"(0, 0)": 0.9}, "logistic regression": {"(0, 0)": 1.0}})
+    assert [trace.y[0] for trace in figure.data] == [0.9, 1.0]
+    assert figure.layout.shapes[0].y0 == 0.5
+    assert "LeNet 90.0% on (0, 0)" in figure.layout.meta["alt"]

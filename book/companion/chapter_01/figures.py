@@ -1,4 +1,4 @@
-"""Samples of D(v) along two directions; maps over Fourier frequencies, linked with the waves themselves."""
+"""Samples of D(v) along two directions; accuracies over waves, as bars, as maps, and against other trainings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from companion.parts import (
     colour_bar,
     dropdown_layout,
     finish,
+    percent,
     pixel_trace,
     square_cells,
     title_height,
 )
-from companion.style import SEQUENTIAL
+from companion.style import ARCHITECTURE_COLOURS, SEQUENTIAL
 from nadtools.directions import fourier_atom
 
-__all__ = ["plot_projections", "plot_wave_map"]
+__all__ = ["plot_projections", "plot_scores", "plot_slowness", "plot_unpooled", "plot_wave_map"]
 
 _SIZE = 32  # pixels
 _PHASE = float(np.pi / 2)  # frequencies that are their own mirror image have only a cosine
@@ -42,11 +43,9 @@ def plot_wave_map(
     title: str | None = None,
     *,
     first: tuple[int, int] | None = None,
-    limits: tuple[float, float] = (0.5, 1.0),
-    value_title: str = "test accuracy",
-    value_format: str = ".1%",
+    marks: Mapping[tuple[int, int], str] | None = None,
 ) -> go.Figure:
-    """Draw maps over frequencies beside the wave of one frequency; a dropdown chooses the map.
+    """Draw maps of accuracies over frequencies beside the wave of one frequency; a dropdown chooses the map.
 
     On the book's pages the pointer (a tap, on a telephone) on a cell draws the wave of its frequency on the right. A
     hover text gives the values of all maps at that frequency. Both f and −f of each frequency are filled in.
@@ -59,10 +58,8 @@ def plot_wave_map(
         From the name of a map to its values, one for each frequency; NaN leaves a cell blank.
     first
         The frequency whose wave is drawn at first; the first of ``frequencies`` by default.
-    limits
-        Of the colour scale.
-    value_title, value_format
-        What a value is, and how it is written (as d3 and Python both write it).
+    marks
+        From frequencies that the text names to these names, which stand beside a frame.
     """
     cells = as_array(list(frequencies), "frequencies")
     if cells.ndim != 2 or cells.shape[1:] != (2,) or not (cells == cells.round()).all():
@@ -84,25 +81,28 @@ def plot_wave_map(
         written = []
         for name, given in maps.items():
             grids[name][cell] = given[number]
-            written.append(f"{name}: {format(given[number], value_format) if np.isfinite(given[number]) else '–'}")
+            written.append(f"{name}: {percent(given[number])}")
         texts[cell] = "<br>".join(written)
 
     start = tuple(int(f) for f in (first if first is not None else cells[0]))
-    figure = make_subplots(1, 2, subplot_titles=(value_title, _wave_title(*start)), horizontal_spacing=0.17)
+    figure = make_subplots(
+        1, 2, subplot_titles=("test accuracy", _wave_title(*start)), column_widths=[0.7, 0.3], horizontal_spacing=0.06
+    )
+    figure.layout.annotations[1].update(x=1, xanchor="right")  # it is wider than its panel on a telephone
     left = figure.get_subplot(1, 1).xaxis.domain
     for number, grid in enumerate(grids.values()):
         figure.add_heatmap(
             x=columns,
             y=rows,
             z=grid.astype(np.float32),
-            zmin=limits[0],
-            zmax=limits[1],
+            zmin=0.5,
+            zmax=1.0,
             colorscale=SEQUENTIAL,
             visible=number == 0,
             hoverongaps=False,
             text=texts,
             hovertemplate="frequency (%{y}, %{x})<br>%{text}<extra></extra>",
-            colorbar=colour_bar(left, y=-0.24, nticks=4, tickformat="~%" if value_format.endswith("%") else "~s"),
+            colorbar=colour_bar(left, 230, y=-0.14, nticks=4, tickformat="~%"),
             row=1,
             col=1,
         )
@@ -119,6 +119,11 @@ def plot_wave_map(
         step = (edges[-1] - edges[0]) / max(1, len(edges) - 1) / 2
         update(title=title_of, range=[edges[0] - step, edges[-1] + step], row=1, col=1, **axis)
     figure.update_yaxes(scaleanchor="x", constraintoward="top", row=1, col=1)
+    for (i, j), name in (marks or {}).items():
+        frame = {"x0": j - 1, "x1": j + 1, "y0": i - 1, "y1": i + 1, "line": {"color": "white", "width": 2}}
+        figure.add_shape(type="rect", row=1, col=1, **frame)
+        label = {"bgcolor": "rgba(0, 0, 0, 0.6)", "font": {"color": "white"}, "xanchor": "left", "showarrow": False}
+        figure.add_annotation(x=j + 1.2, y=i, text=name, row=1, col=1, **label)
     names = list(grids)
     top, bottom = 30 + title_height(title), 90
     if len(names) > 1:
@@ -134,16 +139,135 @@ def plot_wave_map(
         top += 44
     finite = {name: given[np.isfinite(given)] for name, given in maps.items()}
     ranges = "; ".join(
-        f"{name} from {format(given.min(), value_format)} to {format(given.max(), value_format)}"
-        for name, given in finite.items()
-        if len(given)
+        f"{name} from {percent(given.min())} to {percent(given.max())}" for name, given in finite.items() if len(given)
     )
-    alt = f"{title or value_title} over {len(cells)} Fourier frequencies: {ranges}. Beside it, one of the waves."
-    figure = finish(figure, title, alt, height=220 + top + bottom, margin={"l": 52, "r": 12, "t": top, "b": bottom})
+    alt = f"{title or 'Test accuracy'} over {len(cells)} Fourier frequencies: {ranges}. Beside it, one of the waves."
+    figure = finish(figure, title, alt, height=440 + top + bottom, margin={"l": 52, "r": 12, "t": top, "b": bottom})
     # For the page's script: which trace is the wave, which annotation its title, and how a wave is drawn.
     link = {"trace": len(names), "annotation": 1, "size": _SIZE, "phase": _PHASE}
-    figure.layout.meta = {**figure.layout.meta, "waves": link}
+    figure.layout.meta = {**figure.layout.meta, "waves": link, "square": True}
     return figure
+
+
+def plot_scores(scores: Mapping[str, Mapping[str, float]], title: str | None = None) -> go.Figure:
+    """Draw test accuracies as bars, one group for each wave, and a line at one half: a coin.
+
+    Parameters
+    ----------
+    scores
+        From the name of a classifier to its accuracies, in [0, 1], by the name of a wave.
+    """
+    given = as_mapping(scores, "scores")
+    figure = go.Figure()
+    for name, values in given.items():
+        colour = ARCHITECTURE_COLOURS.get({"logistic regression": "logreg"}.get(name, name.lower()))
+        figure.add_bar(
+            x=list(values),
+            y=list(values.values()),
+            name=name,
+            marker={"color": colour, "line": {"width": 0}},
+            hovertemplate=f"{name} on %{{x}}: %{{y:.1%}}<extra></extra>",
+        )
+    figure.add_hline(0.5, line={"color": "rgb(115, 115, 115)", "dash": "dash", "width": 1.5})
+    figure.add_annotation(x=1, xref="paper", y=0.5, text="a coin", showarrow=False, xanchor="right", yanchor="bottom")
+    figure.update_yaxes(title="test accuracy", range=[0.4, 1.02], tickformat=".0%")
+    figure.update_xaxes(title="frequency of v", type="category")
+    ends = "; ".join(f"{name} {', '.join(f'{percent(v)} on {w}' for w, v in vs.items())}" for name, vs in given.items())
+    top = 40 + title_height(title)
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
+    margin = {"l": 60, "r": 12, "t": top, "b": 60}
+    alt = f"{title or 'Test accuracies'}: {ends}."
+    return finish(figure, title, alt, height=260 + top + 60, margin=margin, legend=legend, barmode="group")
+
+
+def plot_slowness(
+    accuracy: ArrayLike, steps: ArrayLike, names: Sequence[str], marks: Sequence[str], title: str | None = None
+) -> go.Figure:
+    """Draw, over the accuracy that a wave came to in one training, the steps that it took in another.
+
+    Parameters
+    ----------
+    accuracy
+        Of each wave.
+    steps
+        Of each wave; NaN where the training did not get there. These stand on a line of their own, at the top.
+    names
+        Of the waves.
+    marks
+        Those that the text names.
+    """
+    x, y = as_vector(accuracy, "accuracy"), as_array(steps, "steps")
+    there = np.isfinite(y)
+    never = 1.25 * float(y[there].max())
+    figure = go.Figure()
+    for shown, name, symbol, heights in (
+        (there, "learned", "circle", y),
+        (~there, "not in this training", "triangle-up-open", np.full(len(y), never)),
+    ):
+        figure.add_scatter(
+            x=x[shown],
+            y=heights[shown],
+            name=name,
+            mode="markers",
+            marker={"color": COLOURS[0], "size": 9, "symbol": symbol},
+            customdata=[name for name, one in zip(names, shown, strict=True) if one],
+            hovertemplate="%{customdata}<br>accuracy %{x:.1%}, %{y:.0f} steps<extra></extra>"
+            if name == "learned"
+            else "%{customdata}<br>accuracy %{x:.1%}<extra></extra>",
+        )
+    for k, name in enumerate(names):
+        if name in marks:
+            figure.add_annotation(x=float(x[k]), y=float(y[k]) if there[k] else never, text=name, ax=44, ay=-24)
+    figure.update_xaxes(title="test accuracy at σ = 3", tickformat=".0%")
+    figure.update_yaxes(title="steps at σ = 0.5", range=[0, 1.2 * never])
+    top = 40 + title_height(title)
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
+    alt = f"{title or 'Steps against accuracy'}: {there.sum()} waves take {y[there].min():.0f} to {y[there].max():.0f} "
+    alt += f"steps, {(~there).sum()} are not learned in this training."
+    margin = {"l": 60, "r": 24, "t": top, "b": 56}
+    return finish(figure, title, alt, height=280 + top + 56, margin=margin, legend=legend)
+
+
+def plot_unpooled(
+    pooled: ArrayLike, unpooled: ArrayLike, names: Sequence[str], marks: Sequence[str], title: str | None = None
+) -> go.Figure:
+    """Draw the accuracy on each wave with pooling and without, the waves in the order of the first.
+
+    Parameters
+    ----------
+    pooled, unpooled
+        Of each wave.
+    names
+        Of the waves.
+    marks
+        Those that the text names.
+    """
+    before, after = as_vector(pooled, "pooled"), as_vector(unpooled, "unpooled")
+    order = np.argsort(-before)
+    figure = go.Figure()
+    for name, values, colour in (("with pooling", before, COLOURS[0]), ("without", after, COLOURS[1])):
+        figure.add_scatter(
+            x=list(range(len(order))),
+            y=values[order],
+            name=name,
+            mode="markers",
+            marker={"color": colour, "size": 8},
+            customdata=[names[k] for k in order],
+            hovertemplate=f"%{{customdata}} {name}: %{{y:.1%}}<extra></extra>",
+        )
+    for place, k in enumerate(order):
+        if names[k] in marks:
+            figure.add_annotation(x=place, y=float(after[k]), text=names[k], ax=24, ay=24)
+    figure.update_xaxes(title="waves, in the order of LeNet's accuracy with pooling")
+    figure.update_yaxes(title="test accuracy", range=[0.45, 1.02], tickformat=".0%")
+    top = 40 + title_height(title)
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
+    alt = (
+        f"{title or 'With and without pooling'}: with pooling from {percent(before.min())} to {percent(before.max())}, "
+    )
+    alt += f"without from {percent(after.min())} to {percent(after.max())}."
+    margin = {"l": 60, "r": 12, "t": top, "b": 56}
+    return finish(figure, title, alt, height=260 + top + 56, margin=margin, legend=legend)
 
 
 def _wave_title(i: int, j: int) -> str:
