@@ -43,6 +43,7 @@ __all__ = [
     "printed_and_corrected",
     "rank_correlation",
     "share",
+    "side_by_side",
 ]
 
 Where = str | os.PathLike[str] | None
@@ -129,6 +130,16 @@ def marks_table(marks: Sequence[Mark], table: pd.DataFrame) -> pd.DataFrame:
     found = [(mark.text, mark.measure(table)) for mark in marks]
     rows = [(text, one.text, "holds" if all(one.holds) else "does not hold") for text, one in found]
     return pd.DataFrame(rows, columns=["claim", "measured", "verdict"])
+
+
+def side_by_side(claims: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The claims in rows and the networks in columns: what was measured, and whether the claim holds (✓) or not (✗)."""
+    marks = {"holds": "✓", "does not hold": "✗"}
+    columns = {
+        name: pd.Series(list(table.verdict.map(marks) + " " + table.measured), table.claim)
+        for name, table in claims.items()
+    }
+    return pd.DataFrame(columns).fillna("").rename_axis("")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
 
 import nadtools as nt
 from nadtools import storage
 from nadtools.image_sources import ImagesNotFoundError
 
-__all__ = ["PHOTOGRAPHS", "load_images", "load_patches", "make_photographs"]
+__all__ = ["PHOTOGRAPHS", "load_images", "load_patches", "load_thumbnails", "make_photographs"]
 
 #: Where the packages have them, by what they show.
 PHOTOGRAPHS: Final = {
@@ -61,6 +64,21 @@ def load_patches(**options: Any) -> nt.Images:
     x_train, y_train = _labelled([left for left, _ in halves.values()], _TRAIN)
     x_test, y_test = _labelled([right for _, right in halves.values()], _TEST)
     return nt.images.from_arrays(x_train, y_train, x_test, y_test, tuple(halves), _SOURCE, **options)
+
+
+def load_thumbnails() -> dict[str, Tensor]:
+    """Load the middle of each photograph, reduced to the size of a patch: by its name, shape (3, 32, 32), in [0, 1].
+
+    They are to look at. Nothing is trained on them.
+    """
+    photographs, _ = storage.read_arrays(FILE)
+    thumbnails = {}
+    for name in PHOTOGRAPHS:
+        pixels = torch.from_numpy(photographs[name]).movedim(2, 0)
+        left = (pixels.shape[2] - _HEIGHT) // 2
+        square = pixels[:, :, left : left + _HEIGHT].double() / 255
+        thumbnails[name] = functional.avg_pool2d(square, _HEIGHT // _SIZE).float()
+    return thumbnails
 
 
 def load_images(source: str | os.PathLike[str] | None = None, **options: Any) -> nt.Images:

@@ -4,11 +4,12 @@ import base64
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from companion.chapter_06.figures import plot_index_map, plot_poisoning
+from companion.chapter_06.figures import over_carriers, plot_index_map, plot_poisoning
 from companion.chapter_07.figures import plot_arms
-from companion.figures import plot_images, plot_over_indices
+from companion.figures import plot_gallery, plot_images, plot_over_indices
 from PIL import Image
 
 
@@ -45,6 +46,37 @@ def test_images_with_other_values_are_stretched_around_grey():
     assert pixels.std() == pytest.approx(1 / 6, abs=0.01)  # three deviations reach the end of the range
     assert np.ptp(pixels, axis=2).max() == 0, "one channel is grey"
     assert (decoded(figure.data[1].source) == 128 / 255).all()
+
+
+def test_a_gallery_draws_every_picture_in_its_row_and_leaves_the_gaps_clear():
+    images = random_images(4, 3, 5, 6)
+    figure = plot_gallery({"above": {"a": images[0], "b": images[1]}, "below": {"a": images[2], "b": images[3]}}, "Two")
+    sheet = decoded(figure.data[0].source)
+    assert sheet.shape == (2 * (5 + 9), 2 * 6 + 2, 4)
+    for row, column, image in ((0, 0, images[0]), (0, 1, images[1]), (1, 0, images[2]), (1, 1, images[3])):
+        shown = sheet[row * 14 + 9 : row * 14 + 14, column * 8 : column * 8 + 6]
+        np.testing.assert_allclose(shown[..., :3], image.movedim(0, 2), atol=0.5 / 255 + 1e-6)
+        assert (shown[..., 3] == 1).all()
+    assert sheet[..., 3].sum() == 4 * 5 * 6, "the page shows through between the pictures"
+    assert [note.text for note in figure.layout.annotations] == ["above", "below"]
+
+
+def test_notes_stand_at_their_points_and_go_with_another_choice():
+    curves = {name: {"clean": ([0, 9, 99], [0.1, 0.2, 0.4])} for name in ("LeNet", "MLP")}
+    figure = plot_over_indices(curves, "accuracy", choose="dropdown", notes=[("clean", 99, "here")])
+    (note,) = figure.layout.annotations
+    assert (note.x, note.y, note.text) == (pytest.approx(2.0), pytest.approx(0.4), "here")
+    shown = [button.args[1]["annotations[0].visible"] for button in figure.layout.updatemenus[0].buttons]
+    assert shown == [True, False]
+
+
+def test_curves_over_carriers_are_those_of_the_papers_kind():
+    columns = ("index", "replace", "test_accuracy", "train_accuracy", "follows_carrier", "follows_content")
+    rows = [(np.nan, "none", 0.7, 0.9, np.nan, np.nan), (0, "own", 0.3, 0.95, 0.4, 0.2), (9, "own", 0.6, 0.9, 0.1, 0.6)]
+    curves = over_carriers(pd.DataFrame([*rows, (0, "all", 0.1, 1.0, 0.9, 0.0)], columns=columns))
+    np.testing.assert_array_equal(curves["clean test images"], ([0, 9], [0.3, 0.6]))
+    np.testing.assert_array_equal(curves["contradiction: carrier"][1], [0.4, 0.1])
+    np.testing.assert_array_equal(curves["clean, trained without a carrier"], ([0, 9], [0.7, 0.7]))
 
 
 def test_sliders_of_poisoning_show_the_right_part_of_the_sheet():

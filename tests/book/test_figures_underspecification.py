@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.io
 import pytest
 from companion.chapter_08.figures import plot_pairs, plot_sections
-from companion.chapter_09.figures import plot_transition
+from companion.chapter_09.figures import plot_curved_and_straight, plot_transition
 from playwright.sync_api import sync_playwright
 
 AXIS = np.linspace(-2, 2, 5)
@@ -69,7 +69,7 @@ def test_the_page_is_told_what_belongs_to_a_pair():
     text = group["texts"][1][2]
     assert figure.layout.annotations[link["annotation"]].text == group["texts"][0][2]
     for part in (
-        "v₁: 50, v₂: 900",
+        "v₁ is NAD 50, v₂ is NAD 900",
         "both 76.2%",
         "first 97.5%",
         "second 55.0%",
@@ -79,13 +79,21 @@ def test_the_page_is_told_what_belongs_to_a_pair():
         assert part in text
 
 
+def test_both_drawn_boundaries_have_the_classes_on_their_sides():
+    one, other, bend, left, right, straight = plot_curved_and_straight("Drawing").data
+    for below, points in ((False, one), (True, other)):
+        assert ((points.y < np.interp(points.x, bend.x, bend.y)) == below).all()
+    assert max(left.x) < straight.x[0] == straight.x[1] < min(right.x)
+    np.testing.assert_array_equal(one.y, left.y)  # the same samples
+
+
 def test_the_menu_chooses_the_network():
     figure = plot_pairs({"LeNet": pairs(), "ResNet-18": pairs((0, 900))})
     change, layout, traces = figure.layout.updatemenus[0].buttons[1].args
     assert list(traces) == list(range(7))
     assert change["x"][0] == ["0", "900"] and len(change["z"][0]) == 2 and change["z"][3] is None
     assert change["x"][3] == ["900"] and change["y"][3] == ["0"]
-    assert "v₁: 0, v₂: 900" in next(iter(layout.values()))
+    assert "v₁ is NAD 0, v₂ is NAD 900" in next(iter(layout.values()))
     assert len(figure.layout.meta["pairs"]["groups"]) == 2
     assert "LeNet: both channels from 55.0% to 100.0%" in figure.layout.meta["alt"]
 
@@ -188,7 +196,7 @@ def test_the_pointer_on_a_cell_draws_the_boundary_of_its_pair(page):
     marks = element.evaluate("(gd) => gd.layout.meta.pairs.marks.map((k) => [gd.data[k].x[0], gd.data[k].y[0]])")
     assert marks == [["50", "50"]] * 3
     # Top left in the first map: the index of v₁ is the largest, that of v₂ the smallest.
-    assert "v₁: 900, v₂: 0<" in point_at(opened, "xy", 0.15, 0.15)
+    assert "v₁ is NAD 900, v₂ is NAD 0<" in point_at(opened, "xy", 0.15, 0.15)
 
 
 def test_the_chosen_network_is_the_one_that_is_drawn(page):
@@ -197,7 +205,7 @@ def test_the_chosen_network_is_the_one_that_is_drawn(page):
     opened.locator(".updatemenu-dropdown-button").nth(1).click()
     opened.wait_for_timeout(300)
     element = opened.locator(".plotly-graph-div").first
-    assert "v₁: 0, v₂: 900" in element.evaluate(TEXT)
+    assert "v₁ is NAD 0, v₂ is NAD 900" in element.evaluate(TEXT)
     assert element.evaluate("(gd) => gd._fullLayout.xaxis.type") == "category"
     group = figure.layout.meta["pairs"]["groups"][1]
     assert point_at(opened, "xy", 0.25, 0.25) == group["texts"][1][0]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from companion import patches
-from companion.patches import load_images, load_patches
+from companion.patches import load_images, load_patches, load_thumbnails
 
 from nadtools import storage
 from nadtools.image_sources import ImagesNotFoundError
@@ -79,3 +79,14 @@ def test_the_patches_are_the_last_resort(tmp_path):
         load_images("cifar10", download=False)
     with pytest.raises(ValueError, match="subset=10"):
         load_images("patches", subset=10)
+
+
+def test_a_thumbnail_is_the_middle_of_its_photograph():
+    thumbnails = load_thumbnails()
+    photographs, _ = storage.read_arrays(patches.FILE)
+    assert list(thumbnails) == list(patches.PHOTOGRAPHS)
+    for name, thumbnail in thumbnails.items():
+        assert thumbnail.shape == (3, 32, 32) and 0 <= float(thumbnail.min()) < float(thumbnail.max()) <= 1
+        left = (photographs[name].shape[1] - 256) // 2
+        block = photographs[name][8:16, left + 24 : left + 32].astype(float).mean((0, 1)) / 255
+        np.testing.assert_allclose(thumbnail[:, 1, 3], block, atol=1e-6)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from companion.chapter_06.claims import poisoning_claims
 from companion.chapter_06.explorer import PoisoningExplorer, poisoning_explorer
-from companion.chapter_06.figures import plot_index_map, plot_poisoning
-from companion.patches import load_images
+from companion.chapter_06.figures import over_carriers, plot_index_map, plot_poisoning
+from companion.patches import load_patches, load_thumbnails
 
 __all__ = [
     "PoisoningExplorer",
-    "load_images",
+    "load_patches",
+    "load_thumbnails",
+    "over_carriers",
     "plot_index_map",
     "plot_poisoning",
     "poisoning_claims",

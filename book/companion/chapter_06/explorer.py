@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import ipywidgets
 import torch
@@ -14,6 +14,8 @@ from nadtools.interventions import Replace, decode, poison
 from nadtools.nads import NADs
 
 __all__ = ["PoisoningExplorer", "poisoning_explorer"]
+
+_REPLACED: list[tuple[str, Replace]] = [("one coefficient", "own"), ("all of the code", "all")]
 
 
 class PoisoningExplorer(ImageExplorer):
@@ -38,7 +40,7 @@ class PoisoningExplorer(ImageExplorer):
         self.label = ipywidgets.Dropdown(options=names, value=int(images.y_test[0]), description="carrier of", **LABELS)
         self.index = ipywidgets.IntSlider(value=0, min=0, max=last, description="NAD index", **SLIDER)
         self.epsilon = ipywidgets.FloatLogSlider(value=0.05, min=-2, max=1, step=0.05, description="ε", **SLIDER)
-        self.replace = ipywidgets.Dropdown(options=get_args(Replace), description="replace", **LABELS)
+        self.replace = ipywidgets.Dropdown(options=_REPLACED, description="replaces", **LABELS)
         super().__init__(images, nads, (self.label, self.index, self.epsilon, self.replace))
 
     def _changed(self, _: Any = None) -> None:

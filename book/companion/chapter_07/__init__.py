@@ -5,12 +5,13 @@ from __future__ import annotations
 from companion.chapter_07.claims import flipping_claims
 from companion.chapter_07.explorer import FlippingExplorer, flipping_explorer
 from companion.chapter_07.figures import plot_arms
-from companion.patches import load_images
+from companion.patches import load_patches, load_thumbnails
 
 __all__ = [
     "FlippingExplorer",
     "flipping_claims",
     "flipping_explorer",
-    "load_images",
+    "load_patches",
+    "load_thumbnails",
     "plot_arms",
 ]

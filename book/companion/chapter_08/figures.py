@@ -94,7 +94,7 @@ def plot_pairs(
             zmax=1.0,
             colorscale=SEQUENTIAL,
             hoverongaps=False,
-            hovertemplate=f"{name}<br>v₁: %{{y}}, v₂: %{{x}}<br>%{{z:.1%}}<extra></extra>",
+            hovertemplate=f"{name}<br>NAD %{{y}} and NAD %{{x}}<br>%{{z:.1%}}<extra></extra>",
             colorbar=bar,
             showscale=column == 1,
             row=1,
@@ -119,8 +119,10 @@ def plot_pairs(
         common = {"type": "category", "autotypenumbers": "strict", "showgrid": False}
         axes.xaxis.update(constrain="domain", tickangle=-60, **common)
         axes.yaxis.update(showticklabels=column == 1, constraintoward="top", **common)
-    figure.update_yaxes(title="index of v₁", row=1, col=1)
-    figure.update_xaxes(title="index of v₂", row=1, col=2)  # one for all: on a telephone there is no room for three
+    figure.update_yaxes(title="NAD in channel 1", row=1, col=1)
+    figure.update_xaxes(
+        title="NAD in channel 2", row=1, col=2
+    )  # one for all: on a telephone there is no room for three
     place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "align": "left", "yshift": -54}
     figure.add_annotation(text=start.texts[i][j], x=0, y=0, showarrow=False, **place)
     number = len(figure.layout.annotations) - 1
@@ -179,13 +181,14 @@ def plot_sections(
     alt = f"{sentence(title or 'Decision functions')} In the plane of two directions: " + " ".join(
         f"{label}: {_lean(axis, values)}." for label, (axis, values) in panels.items()
     )
-    columns = min(3, len(panels))
+    columns = 2 if len(panels) == 4 else min(3, len(panels))  # never three and one
     rows = -(-len(panels) // columns)
-    lines = max(-(-len(label) // _PANEL_TITLE) for label in panels)
+    room = _PANEL_TITLE if columns > 2 else 2 * _PANEL_TITLE
+    lines = max(-(-len(label) // room) for label in panels)
     figure = make_subplots(
         rows,
         columns,
-        subplot_titles=["<br>".join(textwrap.wrap(label, _PANEL_TITLE)) for label in panels],
+        subplot_titles=["<br>".join(textwrap.wrap(label, room)) for label in panels],
         horizontal_spacing=0.09,
         vertical_spacing=0.3 / rows,
     )
@@ -194,7 +197,13 @@ def plot_sections(
         figure.add_trace(_section_trace(axis, values), row, column)
         _add_plane(figure, row, column, epsilons, float(axis[-1]))
     top = 24 + 18 * lines + title_height(title)
-    return finish(figure, title, alt, height=250 * rows + top, margin={"l": 50, "r": 12, "t": top, "b": 50})
+    return finish(
+        figure,
+        title,
+        alt,
+        height=(300 if columns == 2 else 250) * rows + top,
+        margin={"l": 50, "r": 12, "t": top, "b": 50},
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -256,7 +265,7 @@ def _normalised(values: Array) -> Array:
 
 def _text(one: int, other: int, rows: pd.DataFrame) -> str:
     """What is said beside the section of a pair."""
-    lines = [f"<b>v₁: {one}, v₂: {other}</b>" + (f" ({len(rows)} seeds)" if len(rows) > 1 else "")]
+    lines = [f"<b>v₁ is NAD {one}, v₂ is NAD {other}</b>" + (f" ({len(rows)} seeds)" if len(rows) > 1 else "")]
     shares = [f"{name.split()[-1]} {percent(rows[column].mean(skipna=False))}" for name, column in _MAPS.items()]
     lines.append(", ".join(shares).replace("channels", "both"))
     if "angle_first" in rows:

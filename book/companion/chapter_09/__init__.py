@@ -5,14 +5,16 @@ from __future__ import annotations
 from companion.chapter_09.claims import concatenation_claims
 from companion.chapter_09.experiments import load_transition
 from companion.chapter_09.explorer import ConcatenationExplorer, concatenation_explorer
-from companion.chapter_09.figures import plot_transition
-from companion.patches import load_patches
+from companion.chapter_09.figures import plot_curved_and_straight, plot_transition
+from companion.patches import load_patches, load_thumbnails
 
 __all__ = [
     "ConcatenationExplorer",
     "concatenation_claims",
     "concatenation_explorer",
     "load_patches",
+    "load_thumbnails",
     "load_transition",
+    "plot_curved_and_straight",
     "plot_transition",
 ]

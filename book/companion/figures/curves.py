@@ -101,6 +101,8 @@ def plot_curves(
             groups.append(group)
     figure.update_xaxes(title=x_title, type="log" if x_log else "linear")
     figure.update_yaxes(title=y_title, type="log" if y_log else "linear", range=y_range)
+    if y_log:
+        figure.update_yaxes(dtick=1, exponentformat="power")
     if y_format.endswith("%"):
         figure.update_yaxes(tickformat=".0%")
     top, bottom = 34 + title_height(title), 60

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from companion.parts import (
     title_height,
 )
 
-__all__ = ["as_pixels", "frame", "plot_images", "plot_over_indices", "png"]
+__all__ = ["as_pixels", "frame", "plot_images", "plot_over_indices", "png", "stretched"]
 
 _FEW_POINTS = 50  # each of which is marked
 _ROUND = (0, *(first * 10**power for power in range(5) for first in (1, 2, 5)))
@@ -44,7 +45,7 @@ def plot_images(choices: Mapping[str, Mapping[str, ArrayLike]], title: str | Non
         if list(row) != panels:
             raise ValueError(f"got panels {list(row)} for {label!r}; expected those of the first choice, {panels}")
     drawn = {
-        label: [png(_stretched(as_pixels(image, f"{label!r}, {name!r}"))) for name, image in row.items()]
+        label: [png(stretched(as_pixels(image, f"{label!r}, {name!r}"))) for name, image in row.items()]
         for label, row in rows.items()
     }
     height, width = as_pixels(next(iter(rows.values()))[panels[0]], "image").shape[:2]
@@ -78,6 +79,7 @@ def plot_over_indices(
     choose: Literal["slider", "dropdown"] | None = None,
     x_title: str = "index of the NAD",
     y_format: str = ".1%",
+    notes: Sequence[tuple[str, int, str]] = (),
     **options: Any,
 ) -> go.Figure:
     """Draw curves over indices of NADs, on a logarithmic axis that begins with index 0.
@@ -88,6 +90,9 @@ def plot_over_indices(
         As for :func:`companion.figures.plot_curves`; x are indices from 0. Curves of a few points
         that are neither dashed nor points alone are lines with points.
     x_title
+    notes
+        What is written at points of the first choice: the name of a curve, an index, a text. With ``choose`` the other
+        choices have none.
     """
     figure = plot_curves(curves, x_title, y_title, title, choose=choose, y_format=y_format, **options)
     indices: set[int] = set()
@@ -102,15 +107,34 @@ def plot_over_indices(
         indices = {tick for tick in _ROUND if min(indices) <= tick <= max(indices)}
     ticks: list[int] = []
     for index in sorted(indices, reverse=True):  # the last one has a label, and the others where there is room
-        if not ticks or (ticks[-1] + 1) / (index + 1) > 1.7:
+        if not ticks or (ticks[-1] + 1) / (index + 1) > 2.2:
             ticks.append(index)
     figure.update_xaxes(type="log", tickvals=[tick + 1 for tick in ticks], ticktext=[str(tick) for tick in ticks])
+    figure.update_xaxes(tickangle=0)
     if figure.layout.yaxis.type == "log":
         figure.update_yaxes(dtick=1)
+    for curve, index, text in notes:
+        _note(figure, curve, index, text)
     # Below the axis, where it may take several lines: on a telephone it would lie under the dropdown.
     figure.update_layout(legend={"y": -0.3, "yanchor": "top"}, height=figure.layout.height + 50)
     figure.layout.margin.b += 50
     return figure
+
+
+def _note(figure: go.Figure, curve: str, index: int, text: str) -> None:
+    """Write a text at a point of a curve; a dropdown's other choices take it away."""
+    trace = next(trace for trace in figure.data if trace.name == curve)
+    place = list(trace.customdata).index(index)
+    y = float(trace.y[place])
+    figure.add_annotation(
+        x=math.log10(index + 1), y=math.log10(y) if figure.layout.yaxis.type == "log" else y, text=text,
+        ax=0, ay=-28, arrowwidth=1, arrowcolor="#8c8c8c", align="left",
+    )  # fmt: skip
+    number = len(figure.layout.annotations) - 1
+    for menu in figure.layout.updatemenus:
+        for button, change in enumerate(menu.buttons):
+            shown = {f"annotations[{number}].visible": button == 0}
+            change.args = [change.args[0], {**change.args[1], **shown}]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -130,7 +154,8 @@ def as_pixels(image: Any, name: str) -> Array:
     return np.broadcast_to(np.moveaxis(array, 0, 2), (*array.shape[1:], 3))
 
 
-def _stretched(pixels: Array) -> Array:
+def stretched(pixels: Array) -> Array:
+    """Pixels as they are if they lie in [0, 1]; else with their mean grey, and three deviations the range."""
     if pixels.min() >= 0 and pixels.max() <= 1:
         return pixels
     deviation = float(pixels.std())

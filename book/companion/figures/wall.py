@@ -1,4 +1,4 @@
-"""Many small images side by side: a wall of directions."""
+"""Many small images side by side: a wall of directions, a gallery of pictures."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import get_colorscale
+from plotly.subplots import make_subplots
 
-from companion.parts import as_mapping, finish
+from companion.figures.images import as_pixels, frame, png, stretched
+from companion.parts import ArrayLike, as_mapping, finish
 from companion.style import DIVERGING
 
-__all__ = ["plot_wall"]
+__all__ = ["plot_gallery", "plot_wall"]
 
 _GAP, _ROW_GAP = 2, 9  # pixels between images, and between rows: for a label
 _WIDTH = 680  # of a wall on the page
@@ -60,3 +62,44 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     if alt is None:
         alt = f"{title or 'Directions'}: {count} images in each row, for {', '.join(given)}."
     return finish(figure, title, alt, height=70 + round(_WIDTH * wall.shape[0] / wall.shape[1]), margin=margin)
+
+
+def plot_gallery(rows: Mapping[str, Mapping[str, ArrayLike]], title: str | None = None) -> go.Figure:
+    """Draw rows of pictures, each row with its label above.
+
+    Parameters
+    ----------
+    rows
+        From a row's label to the name of a picture to its image, as :func:`companion.figures.plot_images` takes them;
+        all of one size, as many in each row.
+    title
+
+    Raises
+    ------
+    ValueError
+        If the images of two rows differ in size or number.
+    """
+    pictures = {
+        label: [stretched(as_pixels(image, f"{label!r}, {name!r}")) for name, image in as_mapping(row, label).items()]
+        for label, row in as_mapping(rows, "rows").items()
+    }
+    shapes = {picture.shape for row in pictures.values() for picture in row}
+    counts = {len(row) for row in pictures.values()}
+    if len(shapes) != 1 or len(counts) != 1:
+        raise ValueError(f"got rows of {sorted(counts)} pictures of {sorted(shapes)}; expected one number and one size")
+    (height, width, _), (count,) = shapes.pop(), counts
+    sheet = np.zeros((len(pictures) * (height + _ROW_GAP), count * (width + _GAP) - _GAP, 4))
+    figure = make_subplots(1, 1)
+    for row, (label, images) in enumerate(pictures.items()):
+        top = row * (height + _ROW_GAP) + _ROW_GAP
+        for column, image in enumerate(images):
+            left = column * (width + _GAP)
+            sheet[top : top + height, left : left + width, :3] = image
+            sheet[top : top + height, left : left + width, 3] = 1
+        figure.add_annotation(x=-0.5, y=top - 0.5, text=label, showarrow=False, xanchor="left", yanchor="bottom")
+    figure.add_trace(go.Image(source=png(sheet), hoverinfo="skip"))
+    frame(figure, 1, *sheet.shape[:2])
+    names = next(iter(as_mapping(rows, "rows").values()))
+    alt = f"{title or 'Pictures'}: {', '.join(names)}; in rows: {', '.join(pictures)}."
+    height = 70 + round(_WIDTH * sheet.shape[0] / sheet.shape[1])
+    return finish(figure, title, alt, height=height, margin={"l": 12, "r": 12, "t": 46, "b": 12})
