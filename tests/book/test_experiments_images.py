@@ -1,12 +1,13 @@
 """Experiments on images: what a training is given, what is stored, and the claims that are read off it."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion import experiments
+from companion import experiments, two_features
 from companion import photographs as module
 from companion.chapter_06 import experiments as chapter_06
 from companion.chapter_06.claims import poisoning_claims
@@ -19,6 +20,7 @@ from nadtools import storage, sweeps
 
 SMOKE = {"scale": "smoke", "device": "cpu", "progress": False}
 PATCHES = {"architecture": "logreg", "data": "patches"}
+B2 = {"architecture": "logreg", "basis": "nads"}
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +81,23 @@ def test_a_network_that_reads_the_carrier_follows_it(patches, lenet, monkeypatch
     assert clean["follows_carrier"] is None
 
 
-def test_a_training_that_diverges_leaves_blanks(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "selectors", "trainer", "blank"),
+    [
+        ("A7map", PATCHES, module, ("test_accuracy",)),
+        ("A8", PATCHES, module, ("test_accuracy", "only_here")),
+        ("B2", B2, two_features, ("test_accuracy", "test_accuracy_first", "angle_first", "margin_second", "sections")),
+        ("B3", {"architecture": "mlp", "data": "patches"}, two_features, ("test_accuracy", "margin")),
+    ],
+)
+def test_a_training_that_diverges_leaves_blanks(tmp_path, monkeypatch, name, selectors, trainer, blank):
     def diverge(*arguments, **options):
         raise FloatingPointError("the training loss is nan")
 
-    monkeypatch.setattr(module, "train", diverge)
-    assert run("A7map", folder)["test_accuracy"].isna().all()
-    table = run("A8", folder)
-    assert table["test_accuracy"].isna().all() and table["only_here"].isna().all()
-    assert (table["num_test"] == 80).all()
+    monkeypatch.setattr(trainer, "train", diverge)
+    stored, _ = storage.read_arrays(experiments.run(name, results_dir=tmp_path, **SMOKE, **selectors))
+    assert all(np.isnan(stored[column]).all() for column in blank)
+    assert (stored["seconds"] >= 0).all() and np.all(stored.get("num_test", 80) == 80)
 
 
 def test_the_span_of_the_first_nads_is_all_that_is_left(folder, patches, lenet, trained_on):
@@ -128,7 +138,10 @@ def test_counts_of_flipping_agree_with_the_accuracies(folder):
     np.testing.assert_allclose(difference, table["test_accuracy"] - original, atol=1e-12)
 
 
-def test_an_interrupted_run_goes_on(folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "selectors", "trainer", "trainings"), [("A7", PATCHES, module, 5), ("B2", B2, two_features, 4)]
+)
+def test_an_interrupted_run_goes_on(tmp_path, monkeypatch, name, selectors, trainer, trainings):
     calls = []
 
     def stop_at_the_second(*arguments, **options):
@@ -137,15 +150,17 @@ def test_an_interrupted_run_goes_on(folder, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return nt.train(*arguments, **options)
 
-    monkeypatch.setattr(module, "train", stop_at_the_second)
+    (tmp_path / "whole").mkdir()
+    whole, _ = storage.read_arrays(experiments.run(name, results_dir=tmp_path / "whole", **SMOKE, **selectors))
+    monkeypatch.setattr(trainer, "train", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
-        experiments.run("A7", results_dir=tmp_path, **SMOKE, **PATCHES)
-    path = experiments.run("A7", results_dir=tmp_path, **SMOKE, **PATCHES)
-    assert len(calls) == 2 + 4, "a finished training was repeated"
+        experiments.run(name, results_dir=tmp_path, **SMOKE, **selectors)
+    path = experiments.run(name, results_dir=tmp_path, **SMOKE, **selectors)
+    assert len(calls) == 1 + trainings, "a finished training was repeated"
     assert experiments.read_record(path)["resumed"]
-    again, whole = (storage.read_arrays(where)[0] for where in (path, folder / path.name))
-    for name in set(again) - {"seconds"}:
-        np.testing.assert_array_equal(again[name], whole[name])
+    again, _ = storage.read_arrays(path)
+    for column in set(again) - {"seconds"}:
+        np.testing.assert_array_equal(again[column], whole[column])
 
 
 def test_the_loaded_images_do_not_outlive_a_run(folder):
@@ -248,9 +263,9 @@ def test_claims_of_flipping():
     assert flipping_claims(one_is_off, True)["verdict"].tolist() == ["does not hold"]
 
 
-def test_the_plan_is_picklable(lenet):
-    """Processes of other workers get it."""
-    import pickle
-
+def test_plans_can_be_sent_to_other_processes(lenet):
     plan = module.Plan("lenet", {}, {"source": "patches"}, nt.TrainConfig(), lenet.vectors[:2], torch.device("cpu"), 0)
     assert dataclasses.asdict(pickle.loads(pickle.dumps(plan)))["images"] == {"source": "patches"}
+    parameters = experiments.EXPERIMENTS["B2"].parameters("smoke", **B2)
+    sent = pickle.loads(pickle.dumps(two_features.Plan(parameters, {1: lenet.vectors[1]}, torch.device("cpu"))))
+    assert torch.equal(sent.directions[1], lenet.vectors[1]) and sent.dtype == torch.float64

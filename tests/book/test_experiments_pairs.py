@@ -1,7 +1,6 @@
 """Experiments on two features: what a training is given, what is asked of it, and the claims that are read off."""
 
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -186,19 +185,6 @@ def test_images_beside_a_direction(folder, lenet, trained_on):
     assert chapter_09._read_images.cache_info().currsize == 0, "the images outlive the run"
 
 
-def test_a_training_that_diverges_leaves_blanks(tmp_path, monkeypatch):
-    def diverge(*arguments, **options):
-        raise FloatingPointError("the training loss is nan")
-
-    monkeypatch.setattr(module, "train", diverge)
-    stored = run("B2", tmp_path, **B2)
-    for name in ("test_accuracy", "test_accuracy_first", "angle_first", "margin_second", "sections"):
-        assert np.isnan(stored[name]).all()
-    assert (stored["seconds"] >= 0).all()
-    stored = run("B3", tmp_path, **B3)
-    assert np.isnan(stored["test_accuracy"]).all() and np.isnan(stored["margin"]).all()
-
-
 def test_a_training_that_stays_at_chance_is_repeated_with_half_the_learning_rate(monkeypatch):
     rates, starts, diverging = [], [], set()
 
@@ -219,27 +205,6 @@ def test_a_training_that_stays_at_chance_is_repeated_with_half_the_learning_rate
         assert rates == expected and row["max_lr"] == expected[-1] and network is not None
         assert row["train_loss"] == (0.01 if enough else 0.69)
     assert all(torch.equal(start, starts[0]) for start in starts), "each begins with the same network"
-
-
-def test_an_interrupted_run_goes_on(folder, tmp_path, monkeypatch):
-    calls = []
-
-    def stop_at_the_second(*arguments, **options):
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return nt.train(*arguments, **options)
-
-    monkeypatch.setattr(module, "train", stop_at_the_second)
-    with pytest.raises(KeyboardInterrupt):
-        experiments.run("B2", results_dir=tmp_path, **SMOKE, **B2)
-    path = experiments.run("B2", results_dir=tmp_path, **SMOKE, **B2)
-    assert len(calls) == 2 + 3, "a finished training was repeated"
-    assert experiments.read_record(path)["resumed"]
-    whole = run("B2", folder, **B2)
-    again = storage.read_arrays(path)[0]
-    for name in set(again) - {"seconds"}:
-        np.testing.assert_array_equal(again[name], whole[name])
 
 
 def test_the_first_seed_comes_first(tmp_path, monkeypatch, directions):
@@ -370,8 +335,3 @@ def test_claims_about_images_beside_a_direction():
     assert concatenation_claims(simple, False)["verdict"].tolist()[2:] == ["does not hold"] * 3
     with pytest.raises(ValueError, match="expected a result of B3"):
         concatenation_claims(switch[:3], False)
-
-
-def test_a_plan_can_be_sent_to_another_process(directions):
-    sent = pickle.loads(pickle.dumps(plan(directions=directions)))
-    assert torch.equal(sent.directions[1], directions[1]) and sent.dtype == torch.float64

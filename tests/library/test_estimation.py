@@ -4,11 +4,6 @@ import functools
 import itertools
 import math
 import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 import warnings
 from pathlib import Path
 
@@ -352,42 +347,6 @@ def test_ctrl_c_loses_nothing_that_is_finished(tmp_path):
     assert "3 networks are kept in" in caught.value.__notes__[0]
     resumed = estimate(interrupted, 8, checkpoint=path, average_output_layer=False)
     torch.testing.assert_close(resumed.covariance(), estimate(Network, 8, average_output_layer=False).covariance())
-
-
-def test_kill_minus_nine_and_again(tmp_path):
-    """A killed process leaves a checkpoint that the same call completes to the uninterrupted result."""
-    script = textwrap.dedent(
-        """
-        import sys, time
-        import nadtools as nt
-        from nadtools import estimation
-        estimation._SECONDS_BETWEEN_CHECKPOINTS = 0.0
-        jacobian = estimation._jacobian
-        def slowly(plan, index):
-            time.sleep(float(sys.argv[2]))
-            return jacobian(plan, index)
-        estimation._jacobian = slowly
-        nads = nt.estimate_nads("lenet", 12, width=0.5, checkpoint=sys.argv[1], progress=False, device="cpu")
-        nads.save(sys.argv[1] + ".result.npz")
-        """
-    )
-    command = [sys.executable, "-c", script, str(tmp_path / "c.npz")]
-    for signal_number in (signal.SIGKILL, signal.SIGTERM):
-        size = (tmp_path / "c.npz").stat().st_size if (tmp_path / "c.npz").exists() else 0
-        started = time.monotonic()
-        process = subprocess.Popen([*command, "0.3"])
-        while time.monotonic() - started < 60 and not ((tmp_path / "c.npz").exists() and size == 0):
-            time.sleep(0.05)
-            if size and time.monotonic() - started > 6:
-                break
-        time.sleep(0.7)
-        os.kill(process.pid, signal_number)
-        process.wait()
-    subprocess.run([*command, "0"], check=True, timeout=120)
-    resumed = nt.NADs.load(tmp_path / "c.npz.result.npz")
-    whole = nt.estimate_nads("lenet", 12, width=0.5, device="cpu", progress=False)
-    difference = (resumed.covariance() - whole.covariance()).norm() / whole.covariance().norm()
-    assert float(difference) < 1e-5
 
 
 # Symmetries of networks that nobody has proven.

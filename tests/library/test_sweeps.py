@@ -3,14 +3,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
-import warnings
-from pathlib import Path
 
 import joblib
 import pandas as pd
@@ -166,63 +158,7 @@ def test_processes_and_threads_give_the_same_numbers():
         torch.set_num_threads(threads)
 
 
-def test_a_dask_cluster_gives_the_same_numbers_also_if_a_worker_is_killed(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # dask's own remarks on ports and clean-up
-        with (
-            distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
-            distributed.Client(cluster) as client,
-            joblib.parallel_config("dask"),
-        ):
-            process = next(iter(client.run(os.getpid).values()))
-            table = sweep(functools.partial(Doomed, process, tmp_path / "killed"), journal=tmp_path / "j.sqlite")
-    assert (tmp_path / "killed").exists()
-    assert numbers(table).equals(numbers(sweep(two_outputs))) and len(read_journal(tmp_path / "j.sqlite")[0]) == 6
-
-
-class Doomed(Network):
-    """Kills the process with this number when it is there."""
-
-    def __init__(self, process: int, trace: Path) -> None:
-        super().__init__(outputs=2)
-        if os.getpid() == process:
-            trace.touch()
-            os.kill(process, signal.SIGKILL)
-        time.sleep(0.2)  # leaves some for the other one
-
-
 # The journal.
-
-
-def test_a_killed_sweep_goes_on_to_the_same_table(tmp_path):
-    """Two processes work; the one that was called is killed, and they with it."""
-    journal = tmp_path / "j.sqlite"
-    script = textwrap.dedent(
-        """
-        import sys, time
-        sys.path.insert(0, sys.argv[1])
-        import test_sweeps
-        test_sweeps.sweep(test_sweeps.slow, journal=sys.argv[2], num_jobs=2)
-        """
-    )
-    command = [sys.executable, "-c", script, str(Path(__file__).parent), str(journal)]
-    process = subprocess.Popen(command, start_new_session=True)
-    while process.poll() is None and not (journal.exists() and len(read_journal(journal)[0])):
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    kept, _ = read_journal(journal)
-    assert 1 <= len(kept) < 6
-    resumed = sweep(slow, journal=journal)
-    assert numbers(resumed).equals(numbers(sweep(slow)))
-    # Those that were kept have their old times: they were not done again.
-    assert set(kept.seconds) <= set(resumed.seconds)
-
-
-def slow() -> nn.Module:
-    time.sleep(0.2)
-    return Network(outputs=2)
 
 
 def test_a_journal_grows_with_directions_and_seeds(tmp_path):
