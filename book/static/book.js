@@ -80,6 +80,19 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
+/* A sheet of pictures is as high as its width allows: on a telephone nothing but blank would follow it. */
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".plotly-graph-div").forEach((figure) => {
+    const ratio = figure.layout && figure.layout.meta && figure.layout.meta.sheet;
+    if (!ratio) return;
+    const { l, r, t, b } = figure.layout.margin;
+    const height = Math.round(t + b + ratio * (figure.clientWidth - l - r));
+    if (height >= figure.layout.height) return;
+    for (const box of [figure, figure.parentElement]) if (box.style.height) box.style.height = `${height}px`;
+    Plotly.relayout(figure, { height });
+  });
+});
+
 /* Maps over pairs of indices are linked with decision boundaries: the pointer on a cell marks the pair and draws its own. */
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => {

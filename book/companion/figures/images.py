@@ -107,7 +107,7 @@ def plot_over_indices(
         indices = {tick for tick in _ROUND if min(indices) <= tick <= max(indices)}
     ticks: list[int] = []
     for index in sorted(indices, reverse=True):  # the last one has a label, and the others where there is room
-        if not ticks or (ticks[-1] + 1) / (index + 1) > 2.2:
+        if not ticks or (ticks[-1] + 1) / (index + 1) > (2.8 if len(ticks) == 1 else 2.2):
             ticks.append(index)
     figure.update_xaxes(type="log", tickvals=[tick + 1 for tick in ticks], ticktext=[str(tick) for tick in ticks])
     figure.update_xaxes(tickangle=0)

@@ -59,6 +59,7 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     figure.update_xaxes(visible=False, constrain="domain")
     figure.update_yaxes(visible=False, autorange="reversed", scaleanchor="x", constrain="domain")
     margin = {"l": 12, "r": 12, "t": 46, "b": 12}
+    figure.layout.meta = {"sheet": wall.shape[0] / wall.shape[1]}  # for the page's script
     if alt is None:
         alt = f"{title or 'Directions'}: {count} images in each row, for {', '.join(given)}."
     return finish(figure, title, alt, height=70 + round(_WIDTH * wall.shape[0] / wall.shape[1]), margin=margin)
@@ -102,4 +103,5 @@ def plot_gallery(rows: Mapping[str, Mapping[str, ArrayLike]], title: str | None 
     names = next(iter(as_mapping(rows, "rows").values()))
     alt = f"{title or 'Pictures'}: {', '.join(names)}; in rows: {', '.join(pictures)}."
     height = 70 + round(_WIDTH * sheet.shape[0] / sheet.shape[1])
+    figure.layout.meta = {"sheet": sheet.shape[0] / sheet.shape[1]}  # for the page's script
     return finish(figure, title, alt, height=height, margin={"l": 12, "r": 12, "t": 46, "b": 12})
