@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nadtools.device import available_memory
 
-__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "require_memory"]
+__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "mixing", "require_memory"]
 
 Change = Callable[[Tensor], Tensor]  # of arrays (left, n, n, right)
 
@@ -59,6 +59,15 @@ def kernel(size: int, out: int, width: int, stride: int, padding: int, dilation:
     return AxisMap(lambda g: summed(g, moves, size), lambda k: summed(k, [move[::-1] for move in moves], out))
 
 
+def mixing(size: int, out: int) -> AxisMap:
+    r"""Independent weights W between positions of an axis: :math:`E[W^T G W] = \mathrm{Var}(w)\,\mathrm{tr}G\,I`."""
+
+    def traced(n: int) -> Change:
+        return lambda g: torch.einsum("lqqr,pt->lptr", g, torch.eye(n, dtype=g.dtype))
+
+    return AxisMap(traced(size), traced(out))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Covariance:
     """A covariance over positions, float64."""
@@ -81,8 +90,8 @@ class Covariance:
     @classmethod
     def from_matrix(cls, matrix: Tensor, sizes: Sequence[int]) -> Covariance:
         """From a (P, P) matrix; a Kronecker product of two factors is recognised."""
-        if not sizes:
-            return cls.product([], float(matrix))
+        if len(sizes) < 2:
+            return cls.product([matrix] if sizes else [], 1.0 if sizes else float(matrix))
         rows, columns = sizes
         array = matrix.reshape(rows, columns, rows, columns).transpose(1, 2)
         table = array.reshape(rows**2, columns**2)

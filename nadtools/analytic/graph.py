@@ -56,6 +56,8 @@ class Network:
             before = ahead.get(step.inputs[0]) if step.inputs else None
             weights = {step.name} if step.operation.weights else met[step.name]
             for name, part in zip(step.inputs, step.operation.backward(found[step.name], before), strict=True):
+                if part is None:
+                    continue
                 if weights & met.get(name, set()):
                     raise NoRuleError(
                         f"{step.layer} and a layer after it read the output of {name}, and both lead to the same sum "
@@ -85,6 +87,8 @@ class Network:
 
 
 class _Tracer(fx.Tracer):
+    proxy_buffer_attributes = True
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return rule_type(m) is not None or super().is_leaf_module(m, module_qualified_name)
 
@@ -94,6 +98,9 @@ class _Recorder(fx.Interpreter):
 
     def run_node(self, n: fx.Node) -> Any:
         value = super().run_node(n)
+        if n.meta["depends"] and isinstance(value, tuple):  # of attention, or chunks
+            n.meta["value"] = getattr(value[0], "shape", None)
+            return value
         n.meta["value"] = getattr(value, "shape", None) if n.meta["depends"] else value
         return value
 
@@ -156,7 +163,7 @@ def _steps(graph: fx.Graph, **settings: Any) -> Network:
         if call.module is not None and any(weight.ndim > 1 for weight in call.module.parameters()):
             used.add(call.name)
         found = operation(call)
-        places[node] = Place(call.shape, found.kinds)
+        places[node] = Place(call.shape, found.kinds, found.level)
         inputs = tuple(parent.name for parent in _tensors(node))
         steps.append(Step(node.name, f"{call.name} ({call.kind})", inputs, found, places[node]))
     return Network(tuple(steps), output.name)

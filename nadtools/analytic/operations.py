@@ -1,6 +1,6 @@
 """A layer at work in a network, and what a rule makes of it: how covariances go through it, backwards and forwards.
 
-All channels of a tensor are uncorrelated and have the same covariance over positions, so that one stands for them all.
+All channels of a tensor are uncorrelated. Their covariances over positions are averaged: one stands for them all.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Place:
 
     shape: tuple[int, ...]
     kinds: str
+    level: float = dataclasses.field(default=0.0, compare=False)  #: what a gate is where it gets 0
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -39,11 +40,12 @@ class Operation:
 
     kinds: str  #: of the axes of its result
     #: From the covariance that comes back to its result, and at infinite width the one that went ahead into it, to
-    #: what goes back to each input.
-    backward: Callable[[Covariance, Covariance | None], Sequence[Covariance]]
+    #: what goes back to each input; None where that is nothing.
+    backward: Callable[[Covariance, Covariance | None], Sequence[Covariance | None]]
     #: From those that go ahead into its inputs to its result's, at infinite width; None if that is not derived.
     forward: Callable[[Sequence[Covariance]], Covariance] | None = None
     note: str = ""  #: what is approximated
+    level: float = 0.0  #: what an activation makes of 0
     weights: bool = False  #: whether it has independent weights, after which signals are correlated with no others
 
 

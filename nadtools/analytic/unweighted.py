@@ -83,7 +83,8 @@ def activation(call: Call) -> Operation:
     probe = torch.linspace(-100, 100, 41, dtype=torch.float64)
     slope = -float(call.run(-torch.ones(1, dtype=torch.float64)))
     if not torch.allclose(call.run(probe.clone()), torch.where(probe > 0, probe, slope * probe), rtol=1e-12):
-        return passed(call, gain, note=f"{call.kind} as its gain for a signal of variance {call.signal_variance:g}")
+        found = passed(call, gain, note=f"{call.kind} as its gain for a signal of variance {call.signal_variance:g}")
+        return dataclasses.replace(found, level=float(call.run(torch.zeros(1, dtype=torch.float64))))
 
     def backward(g: Covariance, ahead: Covariance | None) -> list[Covariance]:
         if ahead is None:

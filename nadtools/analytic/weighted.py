@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
-from nadtools.analytic.covariance import AxisMap, Covariance, kernel
+from nadtools.analytic.covariance import AxisMap, Covariance, kernel, mixing
 from nadtools.analytic.operations import Call, Operation
 
-__all__ = ["convolution", "linear", "transposed_convolution"]
+__all__ = ["attention", "convolution", "linear", "transposed_convolution"]
 
 
 def convolution(call: Call) -> Operation:
@@ -35,11 +36,33 @@ def transposed_convolution(call: Call) -> Operation:
 
 
 def linear(call: Call) -> Operation:
-    """A factor, at every position."""
+    """A factor, at every position; or, along the last axis of positions, a mixing of them."""
     layer: Any = call.module
-    if call.place.kinds[-1] != "c":
-        call.refuse("it works along an axis of positions")
-    return weighted(call, [_unchanged] * len(call.place.positions), layer.in_features, layer.out_features)
+    maps = [_unchanged] * len(call.place.positions)
+    if call.place.kinds[-1] == "c":
+        return weighted(call, maps, layer.in_features, layer.out_features)
+    maps[-1] = mixing(layer.in_features, layer.out_features)
+    # All channels share the weights, so that no law of large numbers holds for what goes ahead.
+    return dataclasses.replace(weighted(call, maps, 1, 1), forward=None)
+
+
+def attention(call: Call) -> Operation:
+    """Over tokens, with the scores of initialisation taken as equal: all tokens get the average of the values.
+
+    What goes back through the scores is neglected. Measured on 150 one-layer transformers of 16 tokens and 32 channels:
+    covariances of one trace differ by 10 % of their norm, and the first 16 NADs hold 99.9 % of the energy.
+    """
+    layer: Any = call.module
+    if call.inputs[-1].kinds != "pc" or not layer.batch_first or layer.in_proj_weight is None or len(call.inputs) != 3:
+        call.refuse("it expects tokens (batch, tokens, channels) of one width, as queries, keys and values")
+    width, (tokens,) = layer.embed_dim, call.inputs[-1].positions
+    gain = weight_variance(call, layer.in_proj_weight[2 * width :]) * weight_variance(call, layer.out_proj.weight)
+
+    def backward(g: Covariance, _: object) -> list[Covariance | None]:
+        total = width**2 * gain * float(g.matrix().sum()) / tokens**2
+        return [None, None, Covariance.constant([tokens], total)]
+
+    return Operation("pc", backward, note="attention as the average over all tokens", weights=True)
 
 
 _unchanged = AxisMap(lambda g: g, lambda k: k)

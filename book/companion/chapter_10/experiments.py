@@ -140,7 +140,7 @@ def _samples_parameters(scale: Scale) -> dict[str, Any]:
     parameters = setting(scale, "lenet")
     return parameters | {
         "frequencies": _WAVES[::7] if smoke else _WAVES,
-        "samples": [128] if smoke else [300, 1000, 3000],
+        "samples": [128] if smoke else [300, 1000],
         "sigmas": [1.0] if smoke else [0.5, 1.0, 2.0],
         "steps": 1 if smoke else 400,  # about: whole epochs
         "num_test": 128 if smoke else 2000,
