@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion import chapter_10, waves
+from companion import chapter_10, experiments, waves
+from companion.experiments import EXPERIMENTS
 from companion.figures import plot_wall
 
 import nadtools as nt
@@ -65,3 +67,21 @@ def test_thresholds_and_layers_draw_what_they_are_given():
     shown = chapter_10.plot_layers(layers).data
     for drawn, given in zip(shown, layers.values(), strict=True):
         np.testing.assert_array_equal(drawn.z, given)
+
+
+def test_one_curve_is_found_in_trainings_that_follow_it():
+    rows = [(a, n, s) for a in np.geomspace(0.01, 30, 9) for n in (300, 1000, 3000) for s in (0.5, 1.0, 2.0)]
+    table = pd.DataFrame([*rows, (0.0, 300, 1.0)], columns=["alpha", "samples", "sigma"])
+    x = np.log10(table["alpha"].clip(lower=1e-9) * (table["samples"] / 1000) ** 0.6 / table["sigma"] ** 2.5)
+    table["test_accuracy"] = 0.5 + 0.5 / (1 + np.exp(1 - 3 * x))
+    fit = chapter_10.fit_one_curve(table)
+    assert (fit.samples_power, fit.noise_power) == pytest.approx((0.6, 2.5), abs=1e-4)
+    assert fit.deviation < 1e-5 < 0.05 < fit.of_alpha_alone and len(fit.x) == len(rows)
+
+
+def test_width_is_measured_against_both_forms():
+    session = experiments.Session(0, torch.device("cpu"), None, False, Path())
+    measured = EXPERIMENTS["width"].compute({"widths": [4, 32], "networks": [60, 60]}, session)
+    single = measured["infinite-width_single"]
+    assert single[1] < 0.7 * single[0]  # a slope of -1/2 gives 0.35
+    assert all(abs(measured["infinite-width_error"]) < 5 * measured["infinite-width_stderr"])

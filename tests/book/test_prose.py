@@ -30,6 +30,7 @@ from companion.chapter_08 import claims as chapter_08
 from companion.chapter_08.experiments import load_pairs as load_pairs_of
 from companion.chapter_09 import claims as chapter_09
 from companion.chapter_09.experiments import load_transition
+from companion.chapter_10 import figures as chapter_10
 from companion.evidence import Mark
 from companion.waves import mean_alignments, noise_ceiling
 from scipy.optimize import isotonic_regression
@@ -1258,6 +1259,20 @@ def distance_at_unit_noise(form: str) -> float:
     return float(table("exactness").set_index("size")[f"{form}_error"][1.0]) ** 0.5
 
 
+def width_slope(form: str) -> float:
+    rows = table("width")
+    return float(np.polyfit(np.log(rows["width"]), np.log(rows[f"{form}_single"]), 1)[0])
+
+
+def mean_over_networks() -> str:
+    rows = table("width")
+    return f"{(rows['infinite-width_error'] / rows['infinite-width_stderr']).abs().max():.1f}"
+
+
+def one_curve() -> chapter_10.OneCurve:
+    return chapter_10.fit_one_curve(table("samples"))
+
+
 def agrees_with_densenet() -> tuple[str, str]:
     """The overlap of the first ten, and whether both rank correlations are as low."""
     overlap = nt.subspace_overlap(closed_form("densenet121").vectors, published_nads("densenet121").vectors, 10)
@@ -1287,6 +1302,19 @@ CHAPTER_10 = [
     Stated("by LeNet to more than {} %, by the others to more than {} %", lambda: learned_above(3.0)),
     Stated("The linear form is then off by some {} %", lambda: round(10 * distance_at_unit_noise("linear")) * 10),
     Stated("The infinite-width form is off by {} %", lambda: percent(distance_at_unit_noise("infinite-width"))),
+    Stated("one of width 512 by {} %", lambda: percent(table("width")["infinite-width_single"].iloc[-1])),
+    Stated(
+        "is off by more than {}, one of", lambda: so(table("width")["infinite-width_single"][0] > 1, "the whole norm")
+    ),
+    Stated("with the width to the power of ${}$", lambda: f"{width_slope('infinite-width'):.2f}"),
+    Stated("it stops falling, at about {} %", lambda: round(10 * table("width")["linear_single"].iloc[-1]) * 10),
+    Stated("at every width that was tried, within {} standard errors", mean_over_networks),
+    Stated(
+        "$\\alpha\\, n^{{{}}} / \\sigma^{{{}}}$ leaves",
+        lambda: (f"{one_curve().samples_power:.2f}", f"{one_curve().noise_power:.1f}"),
+    ),
+    Stated("leaves a deviation of {} points of accuracy", lambda: percent(one_curve().deviation, 1)),
+    Stated("where $\\alpha$ alone leaves {}", lambda: percent(one_curve().of_alpha_alone, 1)),
     Stated("the spaces of the first ten overlap {}", lambda: agrees_with_densenet()[0]),
     Stated("with the authors' accuracies {}.", lambda: agrees_with_densenet()[1]),
     Stated("from the first fifty to the first hundred, {}", energy_falls),

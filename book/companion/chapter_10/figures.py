@@ -1,19 +1,21 @@
-"""The recursion layer by layer, and accuracies over α."""
+"""The recursion layer by layer, and accuracies over α: of several networks, or of one over samples and noise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
+from scipy.optimize import curve_fit
+from scipy.special import expit
 
 from companion.parts import as_mapping, check_columns, colour_of, finish, rank_correlation
 from companion.style import DIVERGING
 
-__all__ = ["plot_layers", "plot_thresholds"]
+__all__ = ["OneCurve", "fit_one_curve", "plot_layers", "plot_thresholds"]
 
 _SMALLEST = 1e-4  # what is less is drawn there
 
@@ -80,3 +82,37 @@ def plot_thresholds(
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=[0.45, 1.02])
     alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
     return finish(figure, title, alt, height=460, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})
+
+
+class OneCurve(NamedTuple):
+    """Accuracies as one logistic curve of x = α n^p / σ^q, n in thousands of samples."""
+
+    x: pd.Series  #: of each row whose α is not zero
+    samples_power: float  #: p
+    noise_power: float  #: q
+    deviation: float  #: of accuracies from the curve, root mean square
+    of_alpha_alone: float  #: the same for a curve of α
+    grid: tuple[np.ndarray, np.ndarray]  #: the curve itself: x, accuracy
+
+
+def fit_one_curve(table: pd.DataFrame) -> OneCurve:
+    """Fit one curve, from 1/2 to 1, by least squares.
+
+    The table has the columns ``alpha`` (over its mean), ``samples``, ``sigma`` and ``test_accuracy``, as the experiment
+    ``samples`` stores them. Waves that are lost have no place on a logarithmic axis.
+    """
+    check_columns("table", table, ("alpha", "samples", "sigma", "test_accuracy"))
+    kept = table[table["alpha"] > _SMALLEST]
+    accuracy = kept["test_accuracy"].to_numpy(float)
+    logs = np.log10([kept["alpha"], kept["samples"] / 1000, kept["sigma"]])
+
+    def curve(logs: np.ndarray, start: float, slope: float, p: float = 0.0, q: float = 0.0) -> np.ndarray:
+        return np.asarray(0.5 + 0.5 * expit(slope * (logs[0] + p * logs[1] - q * logs[2]) - start))
+
+    alone, _ = curve_fit(lambda x, start, slope: curve(x, start, slope), logs, accuracy, [0.0, 2.0])
+    found, _ = curve_fit(curve, logs, accuracy, [0.0, 2.0, 0.5, 2.0])
+    deviations = [float(np.sqrt(np.mean((accuracy - curve(logs, *fit)) ** 2))) for fit in (found, alone)]
+    x = pd.Series(10 ** (logs[0] + found[2] * logs[1] - found[3] * logs[2]), kept.index)
+    grid = np.geomspace(x.min(), x.max(), 60)
+    line = curve(np.array([np.log10(grid), 0 * grid, 0 * grid]), *found[:2])
+    return OneCurve(x, float(found[2]), float(found[3]), deviations[0], deviations[1], (grid, line))
