@@ -34,7 +34,7 @@ from nadtools.device import (
     stream,
     unaffected_by_context,
 )
-from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
+from nadtools.moments import GradientMoments, Halves, gradients, mixed_derivatives, secants
 from nadtools.nads import NADs
 from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
 from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
@@ -196,16 +196,16 @@ def estimate_nads(
         for total in [num_networks] if until is None else _rounds(num_networks):
             remaining = [index for index in range(total) if index not in done]
             _accumulate(plan, remaining, moments, done, num_jobs, checkpoint, description, bar.update)
-            overlap = moments.split_half_overlap()
-            if until is not None and float(overlap[until[0] - 1]) >= until[1]:
+            halves = moments.halves()
+            if until is not None and float(halves.overlap[until[0] - 1]) >= until[1]:
                 break
-    return _result(plan, moments, overlap, until, total, seed)
+    return _result(plan, moments, halves, until, total, seed)
 
 
 def _result(
     plan: _Plan,
     moments: GradientMoments,
-    overlap: Tensor,
+    halves: Halves,
     until: tuple[int, float] | None,
     num_networks: int,
     seed: int,
@@ -216,9 +216,9 @@ def _result(
             f"the derivatives of {plan.source.name} vanish for all {num_networks} networks: "
             "its output is constant at initialisation"
         )
-    if until is not None and not float(overlap[until[0] - 1]) >= until[1]:
+    if until is not None and not float(overlap := halves.overlap[until[0] - 1]) >= until[1]:
         warnings.warn(
-            f"after {num_networks} networks the halves overlap by {float(overlap[until[0] - 1]):.3f} on the first "
+            f"after {num_networks} networks the halves overlap by {float(overlap):.3f} on the first "
             f"{until[0]} directions, less than the {until[1]} asked for; allow more networks",
             stacklevel=3,
         )
@@ -235,7 +235,8 @@ def _result(
     }
     shape = plan.image_shape[1:] if plan.image_shape[0] == 1 else plan.image_shape
     vectors = decomposition.vectors.to(torch.float32).reshape(-1, *shape)
-    return NADs(vectors, decomposition.values, decomposition.standard_errors, overlap, metadata)
+    own = decomposition.values, decomposition.standard_errors
+    return NADs(vectors, *own, halves.overlap, metadata, halves.held_out, halves.held_out_stderr)
 
 
 @full_precision()

@@ -20,8 +20,8 @@ from nadtools import checks
 from nadtools.symmetries import Sector, SymmetryGroup, sectors
 
 __all__ = [
-    "Eigendecomposition", "GradientMoments", "fix_signs", "gradients", "marchenko_pastur_band", "mixed_derivatives",
-    "secants",
+    "Eigendecomposition", "GradientMoments", "Halves", "fix_signs", "gradients", "marchenko_pastur_band",
+    "mixed_derivatives", "secants",
 ]  # fmt: skip
 
 Function = Callable[[Tensor], Tensor]
@@ -208,70 +208,97 @@ class GradientMoments:
             start=torch.zeros((), dtype=torch.float64),
         )
 
-    def eigendecomposition(self, blocks: slice = slice(None), *, errors: bool = True) -> Eigendecomposition:
-        """Eigenvalues, their standard errors and eigenvectors, from the sector blocks, largest first.
+    def eigendecomposition(
+        self, blocks: slice = slice(None), *, measured_on: slice | None = None
+    ) -> Eigendecomposition:
+        """Eigenvectors of some blocks of networks, largest eigenvalue first, and u^T C u of each, with its error.
 
-        Standard errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is u^T
-        (dC) u: the spread over blocks of the mean of (u^T g)² in each block. They are NaN for a single block, and
-        without ``errors``. ``blocks`` are the blocks of networks to use.
+        C is that of the same blocks, and u^T C u the eigenvalue, or of the blocks that it is ``measured_on``. Standard
+        errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is u^T (dC) u:
+        the spread over blocks of the mean of (u^T g)² in each block. They are NaN for a single block.
         """
-        counts = self.counts[blocks]
+        counts, others = self.counts[blocks], blocks if measured_on is None else measured_on
         if not int(counts.sum()):
             raise ValueError("no network has been added to these blocks; expected at least one")
-        values, all_errors, vectors, order_keys = [], [], [], []
-        for number, (sector, all_sums) in enumerate(zip(self.sectors, self.sums, strict=True)):
-            sums = all_sums[blocks]
+        values, measured, errors, vectors, order_keys = [], [], [], [], []
+        for number, (sector, sums) in enumerate(zip(self.sectors, self.sums, strict=True)):
             # LAPACK on the CPU: the result is the same wherever the sums were kept.
-            block_values, block_vectors = torch.linalg.eigh((sums.sum(0) / counts.sum()).cpu())
+            block_values, block_vectors = torch.linalg.eigh((sums[blocks].sum(0) / counts.sum()).cpu())
             block_vectors = block_vectors.to(sums.device)
-            block_errors = _standard_errors(counts, sums, block_vectors).cpu() if errors else block_values * math.nan
+            means = deviations = torch.full_like(block_values, math.nan)
+            if measured_on is not None or int((counts > 0).sum()) > 1:
+                means, deviations = _mean_squares(self.counts[others], sums[others], block_vectors)
             for part, basis in enumerate(sector.bases):
                 values.append(block_values)
-                all_errors.append(block_errors)
+                measured.append(block_values if measured_on is None else means.cpu())
+                errors.append(deviations.cpu())
                 vectors.append((basis @ block_vectors).cpu())
                 order_keys += [(number, rank, part) for rank in range(len(block_values) - 1, -1, -1)]
-        all_values, all_vectors = torch.cat(values), torch.cat(vectors, dim=1)
-        listed = all_values.tolist()
+        listed = torch.cat(values).tolist()
         order = sorted(range(len(listed)), key=lambda i: (-listed[i], order_keys[i]))
         # Rounding may leave an eigenvalue of a positive semidefinite matrix just below zero.
         return Eigendecomposition(
-            all_values[order].clamp_min(0), torch.cat(all_errors)[order], fix_signs(all_vectors[:, order].T)
+            torch.cat(measured)[order].clamp_min(0),
+            torch.cat(errors)[order],
+            fix_signs(torch.cat(vectors, dim=1)[:, order].T),
         )
 
-    def split_half_overlap(self) -> Tensor:
-        r"""How well two halves of the networks agree on the first k directions, for every k: shape (D,), float64.
-
-        Entry k - 1 is :math:`\|A_k^T B_k\|_F^2 / k` for the eigenvectors A and B of the even and the odd blocks of
-        networks; NaN with fewer than two networks.
-        """
-        halves = slice(0, None, 2), slice(1, None, 2)
+    def halves(self) -> Halves:
+        """What the even and the odd blocks of networks say of each other; NaN with fewer than two networks."""
+        even, odd = slice(0, None, 2), slice(1, None, 2)
         dimension = math.prod(self.image_shape)
-        if any(int(self.counts[half].sum()) == 0 for half in halves):
-            return torch.full((dimension,), math.nan, dtype=torch.float64)
-        first, second = (self.eigendecomposition(half, errors=False).vectors for half in halves)
-        squares = (first @ second.T).square_().cumsum_(0).cumsum_(1)
-        return squares.diagonal() / torch.arange(1, dimension + 1)
+        if any(int(self.counts[half].sum()) == 0 for half in (even, odd)):
+            nothing = torch.full((dimension,), math.nan, dtype=torch.float64)
+            return Halves(nothing, nothing, nothing)
+        first = self.eigendecomposition(even, measured_on=odd)
+        second = self.eigendecomposition(odd, measured_on=even)
+        squares = (first.vectors @ second.vectors.T).square_().cumsum_(0).cumsum_(1)
+        return Halves(
+            squares.diagonal() / torch.arange(1, dimension + 1),
+            (first.values + second.values) / 2,
+            (first.standard_errors**2 + second.standard_errors**2).sqrt() / 2,
+        )
 
 
-def _standard_errors(counts: Tensor, sums: Tensor, vectors: Tensor) -> Tensor:
+def _mean_squares(counts: Tensor, sums: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean over networks of u^T J J^T u for each column u, and its standard error."""
     filled = (counts > 0).to(sums.device)
-    if int(filled.sum()) < 2:
-        return torch.full((vectors.shape[1],), math.nan, dtype=torch.float64)
     sizes = counts.to(sums.device)[filled].to(torch.float64)
     # diag(U^T C_b U) for every block b.
     means = torch.stack([((block @ vectors) * vectors).sum(0) for block in sums[filled]]) / sizes[:, None]
     weights = (sizes / sizes.sum())[:, None]
     centre = (weights * means).sum(0)
-    return ((weights * (means - centre)).square().sum(0) * (len(sizes) / (len(sizes) - 1))).sqrt()
+    if len(sizes) < 2:
+        return centre, centre * math.nan
+    return centre, ((weights * (means - centre)).square().sum(0) * (len(sizes) / (len(sizes) - 1))).sqrt()
 
 
 @dataclasses.dataclass(frozen=True)
 class Eigendecomposition:
-    """Eigenvalues (D,), their standard errors (D,), and eigenvectors (D, D), one in each row."""
+    """Mean squares along eigenvectors (D,), their standard errors (D,), and the eigenvectors (D, D), in rows."""
 
     values: Tensor
     standard_errors: Tensor
     vectors: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Halves:
+    r"""Two halves of the networks, compared; each of shape (D,), float64.
+
+    Attributes
+    ----------
+    overlap : Tensor
+        Entry k - 1 is :math:`\|A_k^T B_k\|_F^2 / k` for the eigenvectors A and B of the halves.
+    held_out : Tensor
+        Mean squares along the eigenvectors of one half in the other, the mean of both ways round: unlike eigenvalues,
+        not larger because the direction was chosen by the same networks.
+    held_out_stderr : Tensor
+    """
+
+    overlap: Tensor
+    held_out: Tensor
+    held_out_stderr: Tensor
 
 
 def fix_signs(vectors: Tensor) -> Tensor:

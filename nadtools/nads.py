@@ -8,6 +8,8 @@ initialisations, largest eigenvalue first. Source: *Neural Anisotropy Directions
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
 import os
 from pathlib import Path
@@ -25,7 +27,9 @@ __all__ = ["NADs", "captured_energy", "subspace_overlap"]
 
 _KIND = "NADs"
 _ORTHONORMAL = 1e-2  # how far products of vectors may be from 0 and 1: half precision stays well below
-_SERIES = ("eigenvalues", "eigenvalue_stderr", "split_half_overlap")
+_SERIES = ("eigenvalues", "eigenvalue_stderr", "split_half_overlap", "held_out", "held_out_stderr")
+_EQUAL = 1e-9  # eigenvalues that differ by less, relative to the largest, do so by rounding
+_LEAK = 0.05  # of an eigenspace, on either side
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,6 +53,10 @@ class NADs:
         :func:`subspace_overlap`; NaN where there is no estimate. All networks together are better than either half.
     metadata : dict
         What they were made from: estimator, number of networks, seed, versions...
+    held_out, held_out_stderr : Tensor
+        Shape (D,), float64: the mean square of g along the directions of one half of the networks, in the other half,
+        and its standard error. Eigenvalues are chosen as the largest, and fall even where there is nothing but noise;
+        these do not. NaN where there is no estimate.
     """
 
     vectors: Tensor
@@ -56,6 +64,8 @@ class NADs:
     eigenvalue_stderr: Tensor
     split_half_overlap: Tensor
     metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
+    held_out: Tensor = None  # type: ignore[assignment]  # NaN, if not given
+    held_out_stderr: Tensor = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         vectors = checks.tensor("vectors", self.vectors)
@@ -69,7 +79,10 @@ class NADs:
             )
         object.__setattr__(self, "vectors", vectors)
         for name in _SERIES:
-            series = checks.tensor(name, getattr(self, name), finite=name == "eigenvalues")
+            given = getattr(self, name)
+            if given is None and name.startswith("held_out"):
+                given = torch.full((count,), math.nan, dtype=torch.float64)
+            series = checks.tensor(name, given, finite=name == "eigenvalues")
             if series.shape != (count,):
                 raise ValueError(f"got {name} of shape {tuple(series.shape)}; expected ({count},)")
             object.__setattr__(self, name, series)
@@ -108,6 +121,65 @@ class NADs:
     def image_shape(self) -> tuple[int, ...]:
         """(h, w) or (channels, h, w)."""
         return tuple(self.vectors.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, index: int | slice) -> Tensor:
+        return self.vectors[index]
+
+    def __repr__(self) -> str:
+        source = [self.metadata.get(key) for key in ("estimator", "method")] + [self.metadata.get("num_networks")]
+        made = ", ".join(f"{one} networks" if isinstance(one, int) else str(one) for one in source if one)
+        spaces, count = self.eigenspaces, self.num_resolved
+        if spaces is None:
+            known = "how well they are known is not known"
+        elif not count:
+            first = min(10, len(self) - 1)
+            overlap = float(self.split_half_overlap[first - 1])
+            known = f"no eigenspace is settled: two halves of the networks agree on the first {first} to {overlap:.2f}"
+            known += f", chance is {first / len(self):.2f}"
+        else:
+            before = [len(one) for one in spaces if one.stop <= count]
+            sizes = ", ".join(map(str, before[:8])) + (", ..." if len(before) > 8 else "")
+            largest = max(map(len, spaces))
+            known = f"the first {count} are settled, in eigenspaces of {sizes}; the next {largest} are a single one"
+        values = ", ".join(f"{value:.3g}" for value in self.eigenvalues[:4].tolist())
+        name, shape = self.metadata.get("architecture", "an unknown network"), " x ".join(map(str, self.image_shape))
+        return (
+            f"NADs of {name}: {len(self)} directions of {shape}{made and f' ({made})'}\n"
+            f"    {known}\n    eigenvalues {values}, ..., {float(self.eigenvalues[-1]):.3g}"
+        )
+
+    @functools.cached_property
+    def eigenspaces(self) -> tuple[range, ...] | None:
+        """Groups of directions that can be told apart, as ranges of indices; inside a group the order is noise.
+
+        Two halves of the networks overlap by at least 0.9 on the span of each group. For that, of the first k
+        directions at most 5 % of a group's size leak from one half's span to outside the other's, for both groups that
+        meet at k. Neighbours are merged, those with the greatest leak first, until this holds. All networks together
+        are better than their halves. In the closed form nothing is sampled: its groups are its eigenspaces. None where
+        it is not known.
+        """
+        values = self.eigenvalues.numpy()
+        edges = np.concatenate([[0], np.flatnonzero(values[:-1] - values[1:] > _EQUAL * values[0]) + 1, [len(self)]])
+        if self.metadata.get("method") != "analytic":
+            leaks = np.arange(len(self) + 1) * (1 - np.concatenate([[1.0], self.split_half_overlap.numpy()]))
+            if np.isnan(leaks).any():
+                return None
+            while len(edges) > 2:
+                sizes = np.diff(edges)
+                shares = leaks[edges[1:-1]] / np.minimum(sizes[:-1], sizes[1:])
+                if shares.max() <= _LEAK:
+                    break
+                edges = np.delete(edges, shares.argmax() + 1)
+        return tuple(range(start, stop) for start, stop in itertools.pairwise(edges.tolist()))
+
+    @property
+    def num_resolved(self) -> int | None:
+        """How many directions come before the largest of the :attr:`eigenspaces`, the bulk; 0 if nothing is settled."""
+        spaces = self.eigenspaces
+        return None if spaces is None else max(spaces, key=len).start
 
     def covariance(self) -> Tensor:
         """The covariance that the NADs diagonalise: shape (D, D), float64."""
@@ -171,12 +243,13 @@ class NADs:
         if metadata.pop("kind", None) != _KIND:
             raise ValueError(f"{path} does not hold NADs; it holds {sorted(arrays)}")
         vectors = torch.from_numpy(arrays["vectors"])
-        eigenvalues, stderr, overlap = (torch.from_numpy(arrays[name]) for name in _SERIES)
+        # Files of earlier versions have no held-out spectrum.
+        series = {name: torch.from_numpy(arrays[name]) for name in _SERIES if name in arrays}
         if vectors.dtype == torch.float16:
             rows = vectors.flatten(1).to(torch.float64)
             nearest = _nearest_orthonormal(rows)
             vectors = fix_signs(nearest).reshape(vectors.shape).to(torch.float32)
-        return cls(vectors, eigenvalues, stderr, overlap, metadata)
+        return cls(vectors, metadata=metadata, **series)
 
 
 def _nearest_orthonormal(rows: Tensor) -> Tensor:
@@ -187,13 +260,14 @@ def _nearest_orthonormal(rows: Tensor) -> Tensor:
     return rows
 
 
-def subspace_overlap(a: Tensor, b: Tensor, k: int) -> float:
+def subspace_overlap(a: Tensor | NADs, b: Tensor | NADs, k: int) -> float:
     r"""Overlap of the spans of the first k vectors: :math:`\|A_k^T B_k\|_F^2 / k`, between 0 and 1.
 
     Independent random subspaces overlap by k/D on average.
 
-    The vectors are orthonormal, of shape (n, ...), n >= k.
+    The vectors are orthonormal, of shape (n, ...), n >= k, or those of NADs.
     """
+    a, b = (one.vectors if isinstance(one, NADs) else one for one in (a, b))
     first = _rows("a", a, k)
     second = _rows("b", b, k, tuple(a.shape[1:]))
     return float((first @ second.T).square().sum()) / k
@@ -212,17 +286,19 @@ def _rows(name: str, vectors: Tensor, k: int, shape: tuple[int, ...] | None = No
     return rows
 
 
-def captured_energy(vectors: Tensor, reference: NADs, k: int) -> float:
+def captured_energy(vectors: Tensor | NADs, reference: NADs, k: int) -> float:
     r"""Energy of a covariance in the span of k vectors, against its own best: tr(V_kᵀ C V_k) / (λ₁ + … + λ_k).
 
     Unlike the overlap of subspaces it does not mind the order of directions whose eigenvalues nearly coincide.
 
-    The vectors are orthonormal, of shape (n, ...), n >= k; covariance and eigenvalues are those of the reference.
+    The vectors are orthonormal, of shape (n, ...), n >= k, or those of NADs; covariance and eigenvalues are the
+    reference's.
     """
     checks.instance("reference", reference, NADs, "NADs: a tensor of vectors has no eigenvalues")
     if not float(reference.eigenvalues[0]):
         raise ValueError("got a reference whose eigenvalues are zero; expected at least one that is not")
     reference._check_complete()
+    vectors = vectors.vectors if isinstance(vectors, NADs) else vectors
     rows = _rows("vectors", vectors, k, reference.image_shape)
     coordinates = rows @ reference.vectors.flatten(1).to(torch.float64).T
     return float((coordinates.square() @ reference.eigenvalues).sum() / reference.eigenvalues[:k].sum())

@@ -41,7 +41,7 @@ def _dense(part: Covariance, size: tuple[int, int], count: int) -> tuple[Tensor,
     moments.counts += 1
     for sector, sums in zip(moments.sectors, moments.sums, strict=True):
         sums[0] = sector.bases[0].T @ matrix @ sector.bases[0]
-    found = moments.eigendecomposition(errors=False)
+    found = moments.eigendecomposition()
     values, images = _without_rounding(found.values), found.vectors.reshape(-1, *size)
     # Eigenvalues that rounding cannot tell apart: first those whose images are equal to their transposes.
     ties = [0, *(values.diff() < -len(values) * _EPS * values[0]).cumsum(0).tolist()]

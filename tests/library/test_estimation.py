@@ -235,7 +235,7 @@ def test_the_mlp_is_isotropic(estimator):
 # Merging, resuming, spreading.
 
 
-def test_the_split_half_overlap_is_that_of_the_halves():
+def test_the_halves_are_compared():
     nads = estimate(Network, 6, average_output_layer=False, evaluation_point="zero")
     halves = []
     for parity in (0, 1):
@@ -244,11 +244,40 @@ def test_the_split_half_overlap_is_that_of_the_halves():
             with nt.device.isolated_random_state(network_seed(0, index)):
                 network = Network().eval().requires_grad_(False)
             moments.add(index, nt.moments.secants(network, torch.zeros(1, *SMALL)))
-        halves.append(moments.eigendecomposition().vectors)
+        halves.append((moments.eigendecomposition().vectors, moments.covariance()))
+    (first, odd), (second, even) = halves
     for k in (1, 2, 3):
-        assert float(nads.split_half_overlap[k - 1]) == pytest.approx(nt.subspace_overlap(*halves, k), abs=1e-4)
+        assert float(nads.split_half_overlap[k - 1]) == pytest.approx(nt.subspace_overlap(first, second, k), abs=1e-4)
     assert float(nads.split_half_overlap[-1]) == pytest.approx(1, abs=1e-6)
-    assert bool(estimate(Network, 1).split_half_overlap.isnan().all())
+    there, back = ((u @ c * u).sum(1) for u, c in ((first, even), (second, odd)))
+    # The largest only: inside the null space of a half the vectors are rounding's.
+    torch.testing.assert_close(nads.held_out[:20], ((there + back) / 2)[:20], rtol=1e-4, atol=0)
+    alone = estimate(Network, 1)
+    for series in (alone.split_half_overlap, alone.held_out, alone.held_out_stderr):
+        assert bool(series.isnan().all())
+    assert alone.num_resolved is None and "not known" in repr(alone)
+
+
+def patches() -> nn.Module:
+    """Sees the mean of all patches of 4 x 4 pixels: 16 of 64 directions, all alike."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 4, stride=4, bias=False), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 1)
+    )
+
+
+def test_what_is_noise_is_not_ranked():
+    """Sixteen directions are told from the rest, but not from each other; of a network without a taste, none."""
+    nads = estimate(patches, 40, symmetries="none")
+    assert nads.eigenspaces == (range(16), range(16, 64)) and nads.num_resolved == 16
+    assert "the first 16 are settled, in eigenspaces of 16" in repr(nads)
+    # Of 40 networks with 8 features each: eigenvalues spread as Marchenko and Pastur say, by (1 ± sqrt(16 / 320))².
+    assert float(nads.eigenvalues[0] / nads.eigenvalues[15]) > 1.5
+    deviations = (nads.held_out[:16] - nads.held_out[:16].mean()) / nads.held_out_stderr[:16]
+    assert float(deviations.abs().max()) < 4  # of 16, with the few degrees of freedom of ten blocks
+    flat = estimate(
+        lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 1)), 200, symmetries="none", average_output_layer=False
+    )
+    assert flat.num_resolved == 0 and "no eigenspace is settled" in repr(flat)
 
 
 def test_until_stops_at_the_target_and_warns_where_it_is_not_reached():

@@ -40,8 +40,8 @@ def test_alignment_is_the_quadratic_form_of_the_covariance():
 def test_save_and_load(tmp_path):
     nads = estimate(Network, 3)
     loaded = nt.NADs.load(nads.save(tmp_path / "nads.npz"))
-    for name in ("vectors", "eigenvalues", "eigenvalue_stderr", "split_half_overlap"):
-        assert torch.equal(getattr(loaded, name), getattr(nads, name))
+    for name in ("vectors", "eigenvalues", "eigenvalue_stderr", "split_half_overlap", "held_out", "held_out_stderr"):
+        torch.testing.assert_close(getattr(loaded, name), getattr(nads, name), rtol=0, atol=0, equal_nan=True)
     assert loaded.metadata == nads.metadata
     half = nt.NADs.load(nads.save(tmp_path / "half.npz", half_precision=True))
     rows = half.vectors.flatten(1).double()
@@ -56,6 +56,31 @@ def test_save_and_load(tmp_path):
     nt.storage.write_arrays(tmp_path / "other.npz", {"a": nads.eigenvalues.numpy()}, {})
     with pytest.raises(ValueError, match="does not hold NADs"):
         nt.NADs.load(tmp_path / "other.npz")
+
+
+def test_nads_are_read_as_a_sequence_of_vectors():
+    nads = estimate(Network, 6)
+    assert len(nads) == 64 and torch.equal(nads[3], nads.vectors[3]) and nads[:10].shape == (10, *SMALL)
+    assert len(repr(nads).splitlines()) == 3 and "6 networks" in repr(nads)
+    assert nt.subspace_overlap(nads, nads.vectors, 5) == pytest.approx(1, abs=1e-6)
+    assert nt.captured_energy(nads, nads, 5) == pytest.approx(1, abs=1e-6)
+
+
+def test_files_of_earlier_versions_have_no_held_out_spectrum(tmp_path):
+    nads = estimate(Network, 6)
+    arrays, metadata = nt.storage.read_arrays(nads.save(tmp_path / "nads.npz"))
+    kept = {name: array for name, array in arrays.items() if not name.startswith("held_out")}
+    old = nt.NADs.load(nt.storage.write_arrays(tmp_path / "old.npz", kept, metadata))
+    assert bool(old.held_out.isnan().all()) and old.eigenspaces == nads.eigenspaces
+
+
+def test_the_closed_form_knows_its_eigenspaces():
+    nads = nt.analytic_nads("lenet", (16, 16))
+    assert nads.eigenspaces is not None
+    for one in nads.eigenspaces:
+        values = nads.eigenvalues[one.start : one.stop]
+        assert float(values[0] - values[-1]) <= 1e-9 * len(one) * float(nads.eigenvalues[0])
+    assert [index for one in nads.eigenspaces for index in one] == list(range(256))
 
 
 def test_an_incomplete_basis_is_completed_deterministically():
