@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from companion.chapter_02.figures import plot_aliasing, plot_pooling_accuracies
+from companion.chapter_02.figures import plot_aliasing, plot_folding, plot_pooling_accuracies
+from companion.chapter_02.measured import compared, kept_in_total
 from companion.figures import plot_curves
 
 from nadtools.theory import pooling
@@ -103,3 +104,23 @@ def test_one_choice_needs_no_control(choose):
     assert not figure.layout.sliders and not figure.layout.updatemenus
     assert figure.layout.title.text == "Title: S = first"
     assert "chooses" not in figure.layout.meta["alt"]
+
+
+def test_kept_samples_of_a_wave_and_its_alias_coincide_and_their_means_do_not():
+    dots = [trace for trace in plot_folding(3, 4, 32).data if trace.mode == "markers"]
+    kept, means = dots[0::2], dots[1::2]
+    np.testing.assert_allclose(kept[0].y, kept[1].y, atol=1e-3)
+    assert np.abs(means[1].y).max() < np.abs(means[0].y).max() / 2
+
+
+def test_samples_agree_with_the_exact_curve_and_not_with_the_printed_one():
+    curves = compared(128, [5, 13], 4_000, 0)["S = 4, average"]["1"]
+    measured = curves["Monte Carlo"][1]
+    assert abs(measured - curves["exact"][1][[5, 13]]).max() < 0.025
+    assert abs(measured - curves["printed"][1][[5, 13]]).max() > 0.05
+
+
+def test_no_prefilter_keeps_more_than_another_in_total():
+    table = kept_in_total(128, 4)
+    np.testing.assert_allclose(table["all waves"], 32, atol=0.6)
+    assert table["below M/2"].idxmax() == "ideal"

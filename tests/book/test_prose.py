@@ -284,7 +284,15 @@ CHAPTER_1 = [
 # Chapter 2: the phase
 
 
+def printed_and_exact() -> tuple[str, str]:
+    response = nt.pooling.spectral_response("average", 128, 4)
+    printed = nt.pooling.theorem1_accuracy(7, response, 4, 1.0, 3.0)
+    exact = nt.pooling.fourier_accuracies("average", 4, 1.0, 3.0, size=128)[7]
+    return percent(float(printed), 1), percent(float(exact), 1)
+
+
 CHAPTER_2 = [
+    Stated("$\\epsilon/\\sigma = 1/3$ it is {} %, where {} % is exact", printed_and_exact),
     Stated(
         "For the sine of chapter 1 it would read {} %",
         lambda: percent(

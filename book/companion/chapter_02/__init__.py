@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from companion.chapter_02.explorer import AliasingExplorer, aliasing_explorer
-from companion.chapter_02.figures import plot_aliasing, plot_pooling_accuracies
+from companion.chapter_02.figures import plot_aliasing, plot_folding, plot_pooling_accuracies
+from companion.chapter_02.measured import (
+    after_one_layer,
+    compared,
+    kept_by_frequency,
+    kept_in_total,
+    layers,
+    over_phases,
+)
 
 __all__ = [
     "AliasingExplorer",
+    "after_one_layer",
     "aliasing_explorer",
+    "compared",
+    "kept_by_frequency",
+    "kept_in_total",
+    "layers",
+    "over_phases",
     "plot_aliasing",
+    "plot_folding",
     "plot_pooling_accuracies",
 ]

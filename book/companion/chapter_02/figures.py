@@ -21,9 +21,77 @@ from companion.parts import (
     title_height,
 )
 
-__all__ = ["plot_aliasing", "plot_pooling_accuracies"]
+__all__ = ["plot_aliasing", "plot_folding", "plot_pooling_accuracies"]
 
 Layer: TypeAlias = tuple[int, str]
+
+
+def plot_folding(
+    frequency: int = 3, stride: int = 4, size: int = 32, title: str | None = "Two waves, one set of samples"
+) -> go.Figure:
+    """Draw a wave and its alias: above, what is left of both if every S-th sample is kept; below, if S are averaged.
+
+    Parameters
+    ----------
+    frequency
+        Of the slower wave; the other one is its next alias.
+    stride, size
+        S, and the number D of samples on the circle.
+    """
+    other = frequency + size // stride
+    fine, samples = np.linspace(0, size, 40 * size // stride + 1), np.arange(size)
+    figure = make_subplots(
+        2,
+        1,
+        shared_xaxes=True,
+        vertical_spacing=0.12,
+        subplot_titles=(f"every {stride}th sample", f"means of {stride} samples"),
+    )
+    for number, ell in enumerate((frequency, other)):
+        name, colour = f"frequency {ell}", COLOURS[number]
+        wave = np.cos(2 * np.pi * ell * samples / size)
+        middles = samples[::stride] + (stride - 1) / 2
+        for row, x, y in (
+            (1, samples[::stride].astype(float), wave[::stride]),
+            (2, middles, wave.reshape(-1, stride).mean(1)),
+        ):
+            figure.add_scatter(
+                x=fine,
+                y=_short(np.cos(2 * np.pi * ell * fine / size)),
+                name=name,
+                mode="lines",
+                line={"color": colour, "width": 1.5},
+                opacity=0.6,
+                showlegend=row == 1,
+                legendgroup=name,
+                hoverinfo="skip",
+                row=row,
+                col=1,
+            )
+            figure.add_scatter(
+                x=x,
+                y=_short(y),
+                name=f"left of {name}",
+                mode="markers",
+                # The dots of one wave lie on those of the other: a ring around a disc.
+                marker={"color": colour, "size": 13 if number else 8, "symbol": "circle-open" if number else "circle"},
+                showlegend=False,
+                legendgroup=name,
+                hovertemplate=f"{name}<br>%{{x}}: %{{y:.2f}}<extra></extra>",
+                row=row,
+                col=1,
+            )
+    figure.update_traces(marker_line_width=2, selector={"mode": "markers"})
+    figure.update_yaxes(range=[-1.2, 1.2], nticks=3)
+    figure.update_xaxes(title="sample", row=2, col=1)
+    alt = (
+        f"{title}: two waves, of frequencies {frequency} and {other} on {size} samples. Every {stride}th sample is the "
+    )
+    alt += f"same for both. The means of {stride} samples differ: those of the faster wave are smaller."
+    top = 70 + title_height(title)
+    legend = {"orientation": "h", "x": 0, "y": 1.1, "yanchor": "bottom"}
+    margin = {"l": 40, "r": 12, "t": top, "b": 52}
+    return finish(figure, title, alt, height=340 + top + 52, margin=margin, legend=legend)
 
 
 def plot_aliasing(
