@@ -27,7 +27,6 @@ from nadtools.distributions import Concatenated, Labelled, LinearlySeparable, co
 from nadtools.estimation import estimate_nads
 from nadtools.images import Images, load_images
 from nadtools.interventions import decode, flip, poison
-from nadtools.moments import marchenko_pastur_band
 from nadtools.nads import NADs, captured_energy, subspace_overlap
 from nadtools.plots import plot_spectra
 from nadtools.sweeps import sweep
@@ -44,8 +43,7 @@ __all__ = [
     # networks
     "available", "build", "symmetry_group",
     # NADs
-    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy",
-    "marchenko_pastur_band", "plot_spectra",
+    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy", "plot_spectra",
     # trainings
     "TrainConfig", "TrainResult", "train", "Evaluation", "evaluate", "sweep",
     # interventions

@@ -20,8 +20,7 @@ from nadtools import checks
 from nadtools.symmetries import Sector, SymmetryGroup, sectors
 
 __all__ = [
-    "Eigendecomposition", "GradientMoments", "Halves", "fix_signs", "gradients", "marchenko_pastur_band",
-    "mixed_derivatives", "secants",
+    "Eigendecomposition", "GradientMoments", "Halves", "fix_signs", "gradients", "mixed_derivatives", "secants",
 ]  # fmt: skip
 
 Function = Callable[[Tensor], Tensor]
@@ -107,22 +106,6 @@ def _check_point(point: Tensor) -> Tensor:
     if point.ndim != 3 or not point.numel():
         raise ValueError(f"got point of shape {tuple(point.shape)}; expected (channels, h, w)")
     return point
-
-
-def marchenko_pastur_band(dimension: int, num_samples: int, variance: float = 1.0) -> tuple[float, float]:
-    """Where the eigenvalues of a sample covariance lie if the true one is white: variance * (1 ∓ sqrt(D / n))².
-
-    This is the null hypothesis of anisotropy. It applies to n >= D independent vectors, both large, with D independent
-    entries of this variance: single gradients of logistic regression, one for each network, with nothing averaged out.
-    Averages over an output layer or over symmetries have other laws.
-    """
-    dimension = checks.positive_int("dimension", dimension)
-    num_samples = checks.positive_int("num_samples", num_samples)
-    variance = checks.positive_number("variance", variance)
-    if dimension > num_samples:
-        raise ValueError(f"got num_samples={num_samples}; expected at least as many as dimension={dimension}")
-    ratio = math.sqrt(dimension / num_samples)
-    return variance * (1 - ratio) ** 2, variance * (1 + ratio) ** 2
 
 
 @functools.lru_cache(maxsize=8)
@@ -213,9 +196,8 @@ class GradientMoments:
     ) -> Eigendecomposition:
         """Eigenvectors of some blocks of networks, largest eigenvalue first, and u^T C u of each, with its error.
 
-        C is that of the same blocks, and u^T C u the eigenvalue, or of the blocks that it is ``measured_on``. Standard
-        errors are those of the delete-one-block jackknife to first order, where an eigenvalue's change is u^T (dC) u:
-        the spread over blocks of the mean of (u^T g)² in each block. They are NaN for a single block.
+        C is that of the same blocks, and u^T C u the eigenvalue, or of the blocks that it is ``measured_on``. Errors
+        are the delete-one-block jackknife's to first order: the spread over blocks of (u^T g)²; NaN for a single block.
         """
         counts, others = self.counts[blocks], blocks if measured_on is None else measured_on
         if not int(counts.sum()):
@@ -286,14 +268,8 @@ class Eigendecomposition:
 class Halves:
     r"""Two halves of the networks, compared; each of shape (D,), float64.
 
-    Attributes
-    ----------
-    overlap : Tensor
-        Entry k - 1 is :math:`\|A_k^T B_k\|_F^2 / k` for the eigenvectors A and B of the halves.
-    held_out : Tensor
-        Mean squares along the eigenvectors of one half in the other, the mean of both ways round: unlike eigenvalues,
-        not larger because the direction was chosen by the same networks.
-    held_out_stderr : Tensor
+    Entry k - 1 of the overlap is :math:`\|A_k^T B_k\|_F^2 / k` for the eigenvectors A and B of the halves. Held out are
+    the mean squares along the eigenvectors of one half in the other, the mean of both ways round.
     """
 
     overlap: Tensor

@@ -129,25 +129,22 @@ class NADs:
         return self.vectors[index]
 
     def __repr__(self) -> str:
-        source = [self.metadata.get(key) for key in ("estimator", "method")] + [self.metadata.get("num_networks")]
-        made = ", ".join(f"{one} networks" if isinstance(one, int) else str(one) for one in source if one)
-        spaces, count = self.eigenspaces, self.num_resolved
-        if spaces is None:
-            known = "how well they are known is not known"
-        elif not count:
+        known, spaces = "how well they are known is not known", self.eigenspaces
+        if spaces is not None and (count := self.num_resolved):
+            before = [str(len(one)) for one in spaces if one.stop <= count]
+            sizes = ", ".join(before[:8] + ["..."][: len(before) // 9])
+            known = (
+                f"the first {count} are settled, in eigenspaces of {sizes}; the next {max(map(len, spaces))} are one"
+            )
+        elif spaces is not None:
             first = min(10, len(self) - 1)
-            overlap = float(self.split_half_overlap[first - 1])
-            known = f"no eigenspace is settled: two halves of the networks agree on the first {first} to {overlap:.2f}"
-            known += f", chance is {first / len(self):.2f}"
-        else:
-            before = [len(one) for one in spaces if one.stop <= count]
-            sizes = ", ".join(map(str, before[:8])) + (", ..." if len(before) > 8 else "")
-            largest = max(map(len, spaces))
-            known = f"the first {count} are settled, in eigenspaces of {sizes}; the next {largest} are a single one"
+            agreement = f"{float(self.split_half_overlap[first - 1]):.2f}, chance is {first / len(self):.2f}"
+            known = f"no eigenspace is settled: halves of the networks agree on the first {first} to {agreement}"
+        made = [str(self.metadata[key]) for key in ("architecture", "estimator", "method") if self.metadata.get(key)]
+        made += [f"{self.metadata['num_networks']} networks"] if self.metadata.get("num_networks") else []
         values = ", ".join(f"{value:.3g}" for value in self.eigenvalues[:4].tolist())
-        name, shape = self.metadata.get("architecture", "an unknown network"), " x ".join(map(str, self.image_shape))
         return (
-            f"NADs of {name}: {len(self)} directions of {shape}{made and f' ({made})'}\n"
+            f"{len(self)} NADs of {' x '.join(map(str, self.image_shape))} pixels: {', '.join(made)}\n"
             f"    {known}\n    eigenvalues {values}, ..., {float(self.eigenvalues[-1]):.3g}"
         )
 

@@ -30,7 +30,7 @@ import torch
 
 from nadtools._version import __version__
 
-__all__ = ["device_of", "lock", "provenance", "read_arrays", "read_members", "write_arrays", "write_bytes"]
+__all__ = ["lock", "provenance", "read_arrays", "read_members", "write_arrays", "write_bytes"]
 
 FORMAT_VERSION = 1
 _HEADER = "__nadtools__"
@@ -230,11 +230,6 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
 
 _MOST_INFLATION = 1032  # deflate makes at most 258 bytes of two bits
 _HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-
-
-def device_of(provenance: Mapping[str, Any]) -> str:
-    """The device that a result was made on, in words: earlier files say "1 threads"."""
-    return str(provenance["device"]).replace(" 1 threads)", " 1 thread)")
 
 
 def provenance(seed: int | None = None, device: torch.device | str | None = None) -> dict[str, Any]:

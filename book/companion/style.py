@@ -18,13 +18,13 @@ from plotly.io.base_renderers import MimetypeRenderer
 
 import nadtools
 from nadtools.device import resolve_device
-from nadtools.storage import device_of
 
 __all__ = [
     "ARCHITECTURE_COLOURS",
     "DIVERGING",
     "SEQUENTIAL",
     "describe",
+    "device_of",
     "say",
     "stored",
     "symmetric_limits",
@@ -299,3 +299,8 @@ def _matplotlib_style() -> dict[str, Any]:
         "figure.facecolor": "white",
         "savefig.facecolor": "white",
     }
+
+
+def device_of(provenance: Mapping[str, Any]) -> str:
+    """The device that a result was made on, in words: earlier files say "1 threads"."""
+    return str(provenance["device"]).replace(" 1 threads)", " 1 thread)")

@@ -12,9 +12,8 @@ uncorrelated, and
 * a linear map A of positions (average pooling, resizing, padding) gives :math:`A^T G A`;
 * where branches with weights of their own meet, their covariances add.
 
-*Proof*: the signal that comes back through a convolution is :math:`\sum_{c,o} w_{c,o} g_c(q)`; in the mean of a product
-of two of these the weights leave :math:`E[w_{c,o} w_{c',o'}] = \mathrm{Var}(w)\,\delta_{cc'} \delta_{oo'}`. The rest
-is linear. Without shortcuts every step acts on rows and columns separately: C is a Kronecker product.
+The proof is in chapter 10 of the book. Without shortcuts every step acts on rows and columns separately: C is a
+Kronecker product.
 
 **With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by
 :math:`\dot\Lambda(p, p') = E[\varphi'(z_p) \varphi'(z_{p'})]`, where the z are normal with the covariance that the same
@@ -83,8 +82,7 @@ def analytic_nads(
         See the head of this module, also for what is exact.
     evaluation_point : {"zero", "normal"} or Tensor
         For ``"infinite-width"``: x₀ = 0 (only biases then reach the activations); x₀ ~ N(0, I), averaged over
-        ``num_points`` draws; or an image of shape (channels, h, w).
-    num_points : int
+        ``num_points`` (an int) draws; or an image of shape (channels, h, w).
     signal_variance : float
         Of what activations and normalisations get. The gain of ReLU does not depend on it.
     weight_variances : mapping, optional

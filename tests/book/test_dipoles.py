@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from companion.chapter_04.dipoles import dipole_gradient_bound, dipole_probability
+from companion.chapter_04.dipoles import dipole_gradient_bound, dipole_probability, marchenko_pastur_band
 from deep_linear_cases import (
     CASES,
     NUM_NETWORKS,
@@ -200,3 +200,16 @@ def test_shapes_broadcast():
 def test_bad_input_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_the_marchenko_pastur_band_holds_for_logistic_regression_without_averages():
+    nads = nt.estimate_nads(
+        "logreg", 512, image_size=(8, 8), average_output_layer=False, symmetries="none", device="cpu", progress=False
+    )
+    low, high = marchenko_pastur_band(64, 512, variance=1 / (3 * 64))
+    inside = ((nads.eigenvalues > 0.97 * low) & (nads.eigenvalues < 1.03 * high)).double().mean()
+    assert float(inside) > 0.95
+    assert low == pytest.approx((1 - math.sqrt(1 / 8)) ** 2 / 192)
+    for bad in ((0, 5, 1.0), (5, 4, 1.0), (2, 4, -1.0)):
+        with pytest.raises(ValueError, match=r"dimension=|num_samples=|variance="):
+            marchenko_pastur_band(*bad)

@@ -181,7 +181,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "NADs.alignments": (NADS.alignments, {"directions": BASIS[:3]}),
     "NADs.load": (nt.NADs.load, {"path": "nowhere.npz"}),
     "NADs.save": (NADS.save, {"path": "saved.npz", "half_precision": False}),
-    "marchenko_pastur_band": (nt.marchenko_pastur_band, {"dimension": 8, "num_samples": 16, "variance": 1.0}),
     "secants": (
         moments.secants,
         {"function": lambda x: x.flatten(1), "point": X[0], "scale": 1.0, "batch_size": 8},

@@ -441,17 +441,6 @@ def test_a_network_of_torchvision_in_colour():
     assert nads.vectors.shape == (1440, 3, 24, 20)
 
 
-def test_the_marchenko_pastur_band_holds_for_logistic_regression_without_averages():
-    nads = estimate("logreg", 512, average_output_layer=False, symmetries="none")
-    low, high = nt.marchenko_pastur_band(64, 512, variance=1 / (3 * 64))
-    inside = ((nads.eigenvalues > 0.97 * low) & (nads.eigenvalues < 1.03 * high)).double().mean()
-    assert float(inside) > 0.95
-    assert low == pytest.approx((1 - math.sqrt(1 / 8)) ** 2 / 192)
-    for bad in ((0, 5, 1.0), (5, 4, 1.0), (2, 4, -1.0)):
-        with pytest.raises(ValueError, match=r"dimension=|num_samples=|variance="):
-            nt.marchenko_pastur_band(*bad)
-
-
 # Bad input.
 
 

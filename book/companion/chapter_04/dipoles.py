@@ -1,4 +1,4 @@
-"""What the dipole metric says: the bounds of Lemma 2 and of Markov, and how tight they are."""
+"""Bounds: of Lemma 2 and of Markov on the dipole metric, and of Marchenko and Pastur on eigenvalues of noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nadtools import checks
 from nadtools.theory.deep_linear import WeightLaw
 from nadtools.theory.pooling import ArrayLike
 
-__all__ = ["dipole_gradient_bound", "dipole_probability"]
+__all__ = ["dipole_gradient_bound", "dipole_probability", "marchenko_pastur_band"]
 
 
 def dipole_gradient_bound(
@@ -123,3 +123,19 @@ def dipole_probability(eta: ArrayLike, gradient_variance: ArrayLike, *, weights:
     # The integrand is even and analytic and vanishes at the end, so the trapezoidal rule converges geometrically.
     probability = 2 / math.pi * torch.trapezoid(torch.exp(-u.unsqueeze(-1) * cosh) / cosh, s)
     return torch.where(threshold == 0, 1.0, probability)
+
+
+def marchenko_pastur_band(dimension: int, num_samples: int, variance: float = 1.0) -> tuple[float, float]:
+    """Where the eigenvalues of a sample covariance lie if the true one is white: variance * (1 ∓ sqrt(D / n))².
+
+    This is the null hypothesis of anisotropy. It applies to n >= D independent vectors, both large, with D independent
+    entries of this variance: single gradients of logistic regression, one for each network, with nothing averaged out.
+    Averages over an output layer or over symmetries have other laws.
+    """
+    dimension = checks.positive_int("dimension", dimension)
+    num_samples = checks.positive_int("num_samples", num_samples)
+    variance = checks.positive_number("variance", variance)
+    if dimension > num_samples:
+        raise ValueError(f"got num_samples={num_samples}; expected at least as many as dimension={dimension}")
+    ratio = math.sqrt(dimension / num_samples)
+    return variance * (1 - ratio) ** 2, variance * (1 + ratio) ** 2

@@ -11,7 +11,7 @@ from companion import experiments
 from companion.claims.catalogue import load_claims, paper_parameters
 from companion.claims.model import Checked, Claim, Origin, Outcome
 from companion.evidence import NotHereError, Stored, Verdict, Where, at_paper_scale
-from nadtools.storage import device_of
+from companion.style import device_of
 
 __all__ = ["check_claims", "evaluate"]
 
