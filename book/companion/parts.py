@@ -231,6 +231,18 @@ def chooser(
     return {"updatemenus": [dropdown_layout(steps)]}
 
 
+def open_at(figure: go.Figure, number: int) -> go.Figure:
+    """Let a figure with one slider or menu open on its choice `number`, instead of the first."""
+    control = figure.layout.sliders[0] if figure.layout.sliders else figure.layout.updatemenus[0]
+    change, *layout = (control.steps if figure.layout.sliders else control.buttons)[number].args
+    control.active = number
+    for trace, visible in zip(figure.data, change["visible"], strict=True):
+        trace.visible = visible
+    if layout and "title.text" in layout[0]:
+        figure.layout.title.text = layout[0]["title.text"]
+    return figure
+
+
 def slider_layout(steps: Sequence[dict[str, Any]], prefix: str, below: float) -> dict[str, Any]:
     """A Plotly slider below the panels."""
     return {"active": 0, "steps": steps, "currentvalue": {"prefix": prefix, "xanchor": "left"}, "y": below, "len": 1.0}

@@ -13,6 +13,7 @@ from companion.chapter_03.figures import (
     plot_steps,
 )
 from companion.chapter_03.landscape import two_weight_landscape
+from companion.chapter_03.measured import breaking_rates, mean_curvatures, prefilter, slow_frequencies
 from test_figures import assert_complete, shown, steps_of
 
 LANDSCAPES = {f"{m:g}": two_weight_landscape(m, learning_rate=0.1, steps=30, resolution=9) for m in (1.0, 0.5, 0.1)}
@@ -134,3 +135,34 @@ def test_the_legend_has_two_columns_and_room(name):
     assert (layout.legend.entrywidth, layout.legend.entrywidthmode) == (0.5, "fraction")
     rows = -(-sum(trace.visible is not False for trace in BUILDERS[name]().data) // 2)
     assert layout.margin.t >= 22 + 20 * rows
+
+
+def test_a_figure_opens_on_the_choice_that_is_asked_for():
+    figure = plot_accuracy_and_steps(FREQUENCIES, CHOICES, first="1/30")
+    (slider,) = figure.layout.sliders
+    assert slider.active == 1
+    assert [trace.visible for trace in figure.data] == list(slider.steps[1].args[0]["visible"])
+    visible = [trace for trace in figure.data if trace.visible]
+    np.testing.assert_allclose(visible[0].y, ACCURACY.flip(0))
+
+
+def test_the_machine_finds_the_curvature_of_the_lemma_and_not_the_printed_one():
+    table = mean_curvatures(4_000, 0)
+    np.testing.assert_allclose(table["φ: measured / lemma"], 1, atol=0.05)
+    np.testing.assert_allclose(table["φ: measured / as printed"] * table.index, 1, atol=0.05)
+    np.testing.assert_allclose(table["θ: measured / formula"], 1, atol=0.05)
+
+
+def test_training_breaks_at_the_limit_for_weights_of_one_size_and_earlier_for_normal_ones():
+    multiples, ends, normal = breaking_rates(prefilter(30), 40, 200, 0)
+    one, other = (float(multiples[ends[name] > 10].min()) for name in ("θ = ±1", "normal θ"))
+    assert 1 < one < 1.15
+    assert normal < other < 1.15 * normal < 0.5
+
+
+def test_behind_an_invertible_filter_all_is_possible_and_some_is_slow():
+    choices, powers = slow_frequencies([0, 32, 64], steps=4_000, seed=0)
+    accuracies, steps = choices["1/30"]
+    assert accuracies["best accuracy"].min() > 0.999
+    assert steps["φ and θ learn"][2] > 100 * steps["φ and θ learn"][0]
+    assert powers["φ alone, formula"] == pytest.approx(-2, abs=0.1)

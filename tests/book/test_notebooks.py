@@ -76,13 +76,7 @@ def visible_cells(path: Path) -> list[nbformat.NotebookNode]:
     return [cell for cell in code_cells(path) if not HIDDEN & set(cell.metadata.get("tags", []))]
 
 
-# To be taken out as each is rewritten.
-WIDE = {"03"}
-
-
-def test_what_a_chapter_shows_of_its_code_fits_the_page(chapter: Path, request: pytest.FixtureRequest) -> None:
-    if chapter.stem[:2] in WIDE:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="to be rewritten"))
+def test_what_a_chapter_shows_of_its_code_fits_the_page(chapter: Path) -> None:
     cells = [cell.source.splitlines() for cell in visible_cells(chapter)]
     assert {lines[0]: len(lines) for lines in cells if len(lines) > MAX_VISIBLE_LINES} == {}
     assert [line for lines in cells for line in lines if len(line) > MAX_VISIBLE_COLUMNS] == []

@@ -12,16 +12,32 @@ from companion.chapter_03.figures import (
     plot_steps,
 )
 from companion.chapter_03.landscape import two_weight_landscape
+from companion.chapter_03.measured import (
+    at_one_ninth,
+    breaking_rates,
+    draws,
+    mean_curvatures,
+    prefilter,
+    slow_frequencies,
+    steps_by_ratio,
+)
 
 __all__ = [
     "LandscapeExplorer",
+    "at_one_ninth",
+    "breaking_rates",
     "critical_learning_rate",
+    "draws",
     "landscape_explorer",
+    "mean_curvatures",
     "plot_accuracy_and_steps",
     "plot_landscapes",
     "plot_learning_rates",
     "plot_losses",
     "plot_steps",
+    "prefilter",
+    "slow_frequencies",
+    "steps_by_ratio",
     "steps_to_fraction",
     "steps_to_loss",
     "train_deep_linear",

@@ -20,6 +20,7 @@ from companion.parts import (
     as_vector,
     buttons_for,
     finish,
+    open_at,
     slider_layout,
     wrap,
 )
@@ -158,6 +159,7 @@ def plot_accuracy_and_steps(
     title: str | None = None,
     *,
     prefix: str = "",
+    first: str | None = None,
 ) -> go.Figure:
     """Draw best accuracies above, and numbers of training steps below, over the same frequencies.
 
@@ -170,6 +172,8 @@ def plot_accuracy_and_steps(
         values. Every choice has the same names. A slider chooses. Infinite steps are left out.
     prefix
         Before the label that the slider shows.
+    first
+        The choice on which the figure opens.
     """
     x = as_vector(frequencies, "frequencies")
     sets = {label: _read_choice(label, pair, len(x)) for label, pair in as_mapping(choices, "choices").items()}
@@ -201,6 +205,8 @@ def plot_accuracy_and_steps(
         figure.update_layout(sliders=[slider_layout(buttons_for(sets, owners), prefix, -0.16)])
     margin = {"l": 58, "r": 12, "t": 12, "b": 140 if len(sets) > 1 else 48}
     finish(figure, title, alt, height=352 + margin["b"], margin=margin)
+    if first is not None:
+        open_at(figure, list(sets).index(first))
     return _two_columns(figure, len(names[0]) + len(names[1]), title)
 
 
@@ -282,6 +288,8 @@ def plot_steps(
     title: str | None = None,
     *,
     dashed: Sequence[str] = (),
+    first: str | None = None,
+    mark: tuple[float, str] | None = None,
 ) -> go.Figure:
     """Draw numbers of steps against ζ, both on logarithmic axes that stay the same while a slider chooses.
 
@@ -291,6 +299,10 @@ def plot_steps(
         From the label of a choice to curves: from a name to ζ and steps. Infinite steps are left out.
     dashed
         Names of curves that are drawn dashed: predictions.
+    first
+        The choice on which the figure opens.
+    mark
+        A value of ζ that the text names, and its name.
     """
     shown: dict[str, dict[str, tuple[Array, Array]]] = {}
     for label, curves in as_mapping(choices, "choices").items():
@@ -315,6 +327,11 @@ def plot_steps(
         values = np.concatenate([pair[axis] for pair in points])
         ends = np.log10([np.nanmin(values), np.nanmax(values)])
         update(range=[ends[0] - 0.15, ends[1] + 0.15], **_decades(ends))
+    if mark is not None:
+        figure.add_vline(mark[0], line={"color": _FAINT, "dash": "dot"})
+        figure.add_annotation(x=np.log10(mark[0]), y=1, yref="paper", text=mark[1], showarrow=False, xanchor="left")
+    if first is not None:
+        open_at(figure, list(shown).index(first))
     return _two_columns(figure, len(next(iter(shown.values()))), title)
 
 

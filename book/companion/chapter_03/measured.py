@@ -1,0 +1,166 @@
+"""What chapter 3 trains and differentiates for its figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from companion.chapter_03.descent import (
+    critical_learning_rate,
+    steps_to_fraction,
+    steps_to_loss,
+    train_deep_linear,
+)
+from nadtools.theory import deep_linear, pooling
+
+__all__ = [
+    "at_one_ninth",
+    "breaking_rates",
+    "draws",
+    "mean_curvatures",
+    "prefilter",
+    "slow_frequencies",
+    "steps_by_ratio",
+]
+
+_SIZE, _STRIDE = 128, 4  # as in the paper's figure 4
+_START: dict[str, Any] = {"sigma_phi": 0.01, "weights": "rademacher"}  # θ = ±1, φ near 0
+Curves = dict[str, tuple[Any, Any]]
+
+
+def prefilter(weakest: float) -> Tensor:
+    """A response that falls from 1 at frequency 0 to 1/`weakest` at the highest one, shape (128,)."""
+    return float(weakest) ** -(2 * torch.fft.fftfreq(_SIZE, dtype=torch.float64)).square()
+
+
+def draws(number: int, size: int, stride: int, frequency: int, sigma: float, seed: int) -> tuple[Tensor, ...]:
+    """Random φ, θ, samples x and labels y (ε = 1), `number` of each."""
+    source = torch.Generator().manual_seed(seed)
+    theta = torch.randn(number, size // stride, dtype=torch.float64, generator=source)
+    phi = torch.randn(number, size, dtype=torch.float64, generator=source)
+    y = 2.0 * torch.randint(2, (number,), generator=source) - 1
+    x = sigma * torch.randn(number, size, dtype=torch.float64, generator=source)
+    x[:, frequency] += y
+    return phi, theta, x, y
+
+
+def mean_curvatures(number: int, seed: int) -> pd.DataFrame:
+    """Mean second derivatives of the loss of one sample, over the formulas, for several strides S."""
+    size, frequency, sigma = 16, 5, 0.5
+    m = torch.linspace(1.0, 0.2, size, dtype=torch.float64)
+    rows = {}
+    for stride in (1, 2, 4, 8, 16):
+        fold = pooling.aliasing_matrix(size, stride)
+
+        def loss(phi: Tensor, theta: Tensor, x: Tensor, y: Tensor, fold: Tensor = fold) -> Tensor:
+            return (y - theta @ fold @ (m * phi * x)) ** 2
+
+        given = draws(number, size, stride, frequency, sigma, seed)
+        along = []
+        for argument in (0, 1):
+            hessian = torch.func.jacrev(torch.func.grad(loss, argument), argument)
+            along.append(torch.vmap(hessian)(*given).mean(0).diagonal())
+        problem = (frequency, m, stride, 1.0, 1.0, sigma)
+        printed = deep_linear.expected_hessian(*problem, as_printed=True)
+        rows[stride] = {
+            "φ: measured / lemma": float((along[0] / deep_linear.expected_hessian(*problem)).mean()),
+            "φ: measured / as printed": float((along[0] / printed).mean()),
+            "θ: measured / formula": float((along[1] / deep_linear.expected_hessian_theta(*problem)).mean()),
+        }
+    return pd.DataFrame(rows).T.rename_axis("S")
+
+
+def breaking_rates(m: Tensor, frequency: int, steps: int, seed: int) -> tuple[Tensor, dict[str, Tensor], float]:
+    """Learning rates over the predicted limit, the losses where trainings with them end, and where normal θ break."""
+    limit = float(critical_learning_rate(m, _STRIDE, epsilon=1.0, sigma=1.0)[frequency])
+    multiples = torch.logspace(-1.5, 0.5, 81)
+    kinds: dict[str, dict[str, Any]] = {
+        "θ = ±1": {"learn": "phi", "weights": "rademacher"},
+        "normal θ": {"learn": "phi"},
+        "normal θ learns": {"learn": "both"},
+        "in batches": {"learn": "phi", "weights": "rademacher", "batch_size": 32},
+    }
+    setting: dict[str, Any] = {"steps": steps, "sigma": 1.0, "sigma_phi": 0.1, "seed": seed}
+    ends = {
+        name: train_deep_linear(m, _STRIDE, [frequency] * 81, learning_rate=multiples * limit, **setting, **kind)[-1]
+        for name, kind in kinds.items()
+    }
+    theta = deep_linear.DeepLinearModel(m, _STRIDE, seed=seed).theta.detach().double().repeat(_STRIDE)
+    largest = (deep_linear.expected_hessian(frequency, m, _STRIDE, 1.0, 1.0, 1.0) * theta.square()).max()
+    return multiples, ends, 2 / float(largest) / limit
+
+
+def steps_by_ratio(
+    m: Tensor, frequencies: Sequence[int], sigmas: Sequence[float], *, steps: int, num_seeds: int, seed: int
+) -> dict[str, Curves]:
+    """ζ and the fewest steps to learn each frequency, over nine learning rates; by σ, by kind of training."""
+    fractions = 0.95 * 2.0 ** -torch.arange(9.0, dtype=torch.float64)  # of the predicted limit
+    tried = [f for f in frequencies for _ in fractions]
+
+    def fewest(sigma: float, **kind: Any) -> Tensor:
+        limits = critical_learning_rate(m, _STRIDE, epsilon=1.0, sigma=sigma)[list(frequencies)]
+        rates = (limits[:, None] * fractions).flatten()
+        least, found = sigma**2 / (1 + sigma**2), []
+        for k in range(seed, seed + num_seeds):
+            options = {"learning_rate": rates, "steps": steps, "sigma": sigma, "seed": k, **_START, **kind}
+            losses = train_deep_linear(m, _STRIDE, tried, **options)
+            counts = steps_to_loss(losses, least + 0.1 * (1 - least), settle=True)
+            found.append(counts.view(len(frequencies), -1).amin(1))
+        return torch.stack(found).median(0).values
+
+    choices = {}
+    for sigma in sigmas:
+        zeta = deep_linear.curvature_ratio(m, 1.0, sigma)[list(frequencies)]
+        kappa = deep_linear.condition_number(m, 1.0, sigma)[list(frequencies)]
+        counts = {
+            "φ alone": fewest(sigma, learn="phi"),
+            "φ and θ": fewest(sigma),
+            "batches of 32": fewest(sigma, learn="phi", batch_size=32),
+            "formula": steps_to_fraction(1 / kappa, 1.0),
+        }
+        choices[f"{sigma:g}"] = {name: (zeta, count) for name, count in counts.items()}
+    return choices
+
+
+def at_one_ninth(choices: dict[str, Curves]) -> pd.DataFrame:
+    """Steps at ζ = 1/9, by kind of training and σ: on straight lines between the points, on logarithmic axes."""
+    table = {}
+    for sigma, curves in choices.items():
+        table[f"σ = {sigma}"] = {
+            name: math.exp(np.interp(math.log(1 / 9), zeta.flip(0).log().numpy(), count.flip(0).log().numpy()))
+            for name, (zeta, count) in curves.items()
+        }
+    return pd.DataFrame(table).rename_axis("steps at ζ = 1/9")
+
+
+def slow_frequencies(
+    frequencies: Sequence[int], *, steps: int, seed: int
+) -> tuple[dict[str, tuple[dict[str, Tensor], dict[str, Tensor]]], pd.Series]:
+    """Best accuracies and steps behind invertible prefilters (S = 1, ε = σ = 1), by the weakest response of each.
+
+    Also, for the weakest of them, the power of the response by which the steps grow, where it is below one half.
+    """
+    places = list(frequencies)
+    choices: dict[str, tuple[dict[str, Tensor], dict[str, Tensor]]] = {}
+    powers = {}
+    for weakest in (3, 10, 30, 100):
+        m = prefilter(weakest)
+        accuracy = pooling.fourier_accuracies(torch.fft.ifft(m).real, 1, size=_SIZE)[places]
+        options = {"learning_rate": 0.1, "steps": steps, "sigma": 1.0, "seed": seed, **_START}
+        losses = train_deep_linear(m, 1, places, **options)
+        counts = {
+            "φ and θ learn": steps_to_loss(losses, 0.55),  # the least loss is 1/2
+            "φ alone, formula": steps_to_fraction(4 * m[places].square(), 0.1),  # the curvature for ε = σ = S = 1
+        }
+        choices[f"1/{weakest}"] = {"best accuracy": accuracy}, counts
+    for name, count in counts.items():
+        counted = (m[places] < 0.5) & torch.isfinite(count)
+        x, y = m[places][counted].log().numpy(), count[counted].log().numpy()
+        powers[name] = float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else math.nan
+    return choices, pd.Series(powers)
