@@ -17,6 +17,7 @@ EXCUSES = ("not at hand", "not run yet", "live only")
 # A caption says what happens. A verb that is missing here is easily added.
 VERB = re.compile(
     r"""\b(?:
+        agree | agrees | explain | explains | predicts | spread | spreads | glue | glues | misleads | ranks |
     am | are | bring | brings | can | cannot | carries | carry | come | comes | contain | contains | could | count
     | counts | decide | decided | decides | depend | depends | did | die | dies | differ | differs | disagree | do
     | does | draw | draws | drop | drops | end | ends | equals | fail | failed | fails | fall | falls | fell |
