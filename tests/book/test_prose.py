@@ -390,7 +390,7 @@ CHAPTER_4 = [
         ),
     ),
     Stated(
-        "over the authors' frequencies it is {}",
+        "over the authors' frequencies, is {}",
         lambda: so(abs(alignment_and_published_accuracy("lenet", "gradient")) < 0.05, "near zero"),
         ("fourier",),
     ),
