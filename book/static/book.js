@@ -12,6 +12,12 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => observer.observe(figure));
 });
 
+/* Plotly's page fixes the height of the boxes around a figure, too. */
+const setHeight = (figure, height, change = {}) => {
+  for (const box of [figure, figure.parentElement]) if (box.style.height) box.style.height = `${height}px`;
+  Plotly.relayout(figure, { ...change, height });
+};
+
 /* What stands above the panels wraps into more lines the narrower the screen is. Where one part would cover another, the panels move
    down. An open menu may cover what it likes. */
 document.addEventListener("DOMContentLoaded", () => {
@@ -30,9 +36,9 @@ document.addEventListener("DOMContentLoaded", () => {
       if (!(menuLine || titleLine) || attempts++ >= 4) return;
       const { margin, height, updatemenus } = figure._fullLayout;
       const room = menuLine || titleLine;
-      const change = { "margin.t": margin.t + room, height: height + room };
+      const change = { "margin.t": margin.t + room };
       if (menuLine) change["updatemenus[0].pad.b"] = updatemenus[0].pad.b + room;
-      Plotly.relayout(figure, change);
+      setHeight(figure, height + room, change);
     };
     if (!figure.on) return;
     figure.on("plotly_afterplot", makeRoom);
@@ -48,10 +54,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const { xaxis, yaxis, height } = drawn;
     const unused = yaxis._length / (yaxis.domain[1] - yaxis.domain[0]) -
       xaxis._length * Math.abs((yaxis.range[1] - yaxis.range[0]) / (xaxis.range[1] - xaxis.range[0]));
-    if (unused > 20) {
-      figure.style.height = `${height - unused}px`;
-      Plotly.relayout(figure, { height: height - unused });
-    }
+    if (unused > 20) setHeight(figure, height - unused);
   });
 });
 
@@ -88,8 +91,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const { l, r, t, b } = figure.layout.margin;
     const height = Math.round(t + b + ratio * (figure.clientWidth - l - r));
     if (height >= figure.layout.height) return;
-    for (const box of [figure, figure.parentElement]) if (box.style.height) box.style.height = `${height}px`;
-    Plotly.relayout(figure, { height });
+    setHeight(figure, height);
   });
 });
 
