@@ -421,7 +421,7 @@ def test_the_labs_are_accessible(page: Page) -> None:
 def test_the_scripts_are_small_and_ask_for_nothing() -> None:
     files = list(LAB.iterdir())
     assert sum(file.stat().st_size for file in files) <= 250_000
-    code = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    code = "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix in (".js", ".css"))
     assert [word for word in ("fetch(", "XMLHttpRequest", "import(", "//cdn") if word in code] == []
     assert code.count("http") == code.count("http://www.w3.org/2000/svg")
 
