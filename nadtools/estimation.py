@@ -34,7 +34,7 @@ from nadtools.device import (
     stream,
     unaffected_by_context,
 )
-from nadtools.moments import GradientMoments, Halves, gradients, mixed_derivatives, secants
+from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
 from nadtools.nads import NADs
 from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
 from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
@@ -196,21 +196,19 @@ def estimate_nads(
         for total in [num_networks] if until is None else _rounds(num_networks):
             remaining = [index for index in range(total) if index not in done]
             _accumulate(plan, remaining, moments, done, num_jobs, checkpoint, description, bar.update)
-            halves = moments.halves()
-            if until is not None and float(halves.overlap[until[0] - 1]) >= until[1]:
+            if until is not None and float(moments.halves(held_out=False).overlap[until[0] - 1]) >= until[1]:
                 break
-    return _result(plan, moments, halves, until, total, seed)
+    return _result(plan, moments, until, total, seed)
 
 
 def _result(
     plan: _Plan,
     moments: GradientMoments,
-    halves: Halves,
     until: tuple[int, float] | None,
     num_networks: int,
     seed: int,
 ) -> NADs:
-    decomposition = moments.eigendecomposition()
+    decomposition, halves = moments.eigendecomposition(), moments.halves()
     if float(decomposition.values[0]) == 0:
         raise ValueError(
             f"the derivatives of {plan.source.name} vanish for all {num_networks} networks: "

@@ -192,28 +192,29 @@ class GradientMoments:
         )
 
     def eigendecomposition(
-        self, blocks: slice = slice(None), *, measured_on: slice | None = None
+        self, blocks: slice = slice(None), *, measured_on: slice | None = None, errors: bool = True
     ) -> Eigendecomposition:
         """Eigenvectors of some blocks of networks, largest eigenvalue first, and u^T C u of each, with its error.
 
         C is that of the same blocks, and u^T C u the eigenvalue, or of the blocks that it is ``measured_on``. Errors
-        are the delete-one-block jackknife's to first order: the spread over blocks of (u^T g)²; NaN for a single block.
+        are the delete-one-block jackknife's to first order: the spread over blocks of (u^T g)²; NaN for a single block
+        and without ``errors``.
         """
         counts, others = self.counts[blocks], blocks if measured_on is None else measured_on
         if not int(counts.sum()):
             raise ValueError("no network has been added to these blocks; expected at least one")
-        values, measured, errors, vectors, order_keys = [], [], [], [], []
+        values, measured, deviations, vectors, order_keys = [], [], [], [], []
         for number, (sector, sums) in enumerate(zip(self.sectors, self.sums, strict=True)):
             # LAPACK on the CPU: the result is the same wherever the sums were kept.
             block_values, block_vectors = torch.linalg.eigh((sums[blocks].sum(0) / counts.sum()).cpu())
             block_vectors = block_vectors.to(sums.device)
-            means = deviations = torch.full_like(block_values, math.nan)
-            if measured_on is not None or int((counts > 0).sum()) > 1:
-                means, deviations = _mean_squares(self.counts[others], sums[others], block_vectors)
+            means = block_errors = torch.full_like(block_values, math.nan)
+            if measured_on is not None or (errors and int((counts > 0).sum()) > 1):
+                means, block_errors = _mean_squares(self.counts[others], sums[others], block_vectors)
             for part, basis in enumerate(sector.bases):
                 values.append(block_values)
                 measured.append(block_values if measured_on is None else means.cpu())
-                errors.append(deviations.cpu())
+                deviations.append(block_errors.cpu())
                 vectors.append((basis @ block_vectors).cpu())
                 order_keys += [(number, rank, part) for rank in range(len(block_values) - 1, -1, -1)]
         listed = torch.cat(values).tolist()
@@ -221,25 +222,26 @@ class GradientMoments:
         # Rounding may leave an eigenvalue of a positive semidefinite matrix just below zero.
         return Eigendecomposition(
             torch.cat(measured)[order].clamp_min(0),
-            torch.cat(errors)[order],
+            torch.cat(deviations)[order],
             fix_signs(torch.cat(vectors, dim=1)[:, order].T),
         )
 
-    def halves(self) -> Halves:
-        """What the even and the odd blocks of networks say of each other; NaN with fewer than two networks."""
+    def halves(self, *, held_out: bool = True) -> Halves:
+        """What the even and the odd blocks say of each other; NaN with fewer than two networks, or not asked for."""
         even, odd = slice(0, None, 2), slice(1, None, 2)
-        dimension = math.prod(self.image_shape)
+        nothing = torch.full((math.prod(self.image_shape),), math.nan, dtype=torch.float64)
         if any(int(self.counts[half].sum()) == 0 for half in (even, odd)):
-            nothing = torch.full((dimension,), math.nan, dtype=torch.float64)
             return Halves(nothing, nothing, nothing)
-        first = self.eigendecomposition(even, measured_on=odd)
-        second = self.eigendecomposition(odd, measured_on=even)
-        squares = (first.vectors @ second.vectors.T).square_().cumsum_(0).cumsum_(1)
-        return Halves(
-            squares.diagonal() / torch.arange(1, dimension + 1),
-            (first.values + second.values) / 2,
-            (first.standard_errors**2 + second.standard_errors**2).sqrt() / 2,
+        first, second = (
+            self.eigendecomposition(own, measured_on=other if held_out else None, errors=held_out)
+            for own, other in ((even, odd), (odd, even))
         )
+        squares = (first.vectors @ second.vectors.T).square_().cumsum_(0).cumsum_(1)
+        overlap = squares.diagonal() / torch.arange(1, len(nothing) + 1)
+        if not held_out:
+            return Halves(overlap, nothing, nothing)
+        stderr = (first.standard_errors**2 + second.standard_errors**2).sqrt() / 2
+        return Halves(overlap, (first.values + second.values) / 2, stderr)
 
 
 def _mean_squares(counts: Tensor, sums: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:

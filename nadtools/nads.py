@@ -133,9 +133,7 @@ class NADs:
         if spaces is not None and (count := self.num_resolved):
             before = [str(len(one)) for one in spaces if one.stop <= count]
             sizes = ", ".join(before[:8] + ["..."][: len(before) // 9])
-            known = (
-                f"the first {count} are settled, in eigenspaces of {sizes}; the next {max(map(len, spaces))} are one"
-            )
+            known = f"the first {count} are settled, in eigenspaces of {sizes}; one of {max(map(len, spaces))} follows"
         elif spaces is not None:
             first = min(10, len(self) - 1)
             agreement = f"{float(self.split_half_overlap[first - 1]):.2f}, chance is {first / len(self):.2f}"

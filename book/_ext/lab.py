@@ -50,15 +50,10 @@ def stored_accuracies() -> dict[str, Any]:
             (int(i), int(j)): a for i, j, a in zip(rows.frequency_i, rows.frequency_j, rows.accuracy, strict=True)
         }
         ours, phase, stamp = _trained_here(architecture) if architecture in OURS else ({}, math.pi / 2, "")
-        waves = [
-            {"frequency": wave}
-            | {
-                key: round(float(a), 4)
-                for key, a in (("ours", ours.get(wave)), ("authors", authors.get(wave)))
-                if a is not None
-            }
-            for wave in (ours or authors)
-        ]
+        waves = []
+        for wave in ours or authors:
+            known = {"ours": ours.get(wave), "authors": authors.get(wave)}
+            waves.append({"frequency": wave} | {who: round(float(a), 4) for who, a in known.items() if a is not None})
         stamp += (
             f"The authors: {published.REPOSITORY} at {published.REVISION}, Apache-2.0; they do not state the phase."
         )
@@ -69,10 +64,8 @@ def stored_accuracies() -> dict[str, Any]:
 def _trained_here(architecture: str) -> tuple[dict[tuple[int, int], float], float, str]:
     """Accuracy by wave, phase, and a sentence on the settings."""
     from companion import experiments
-    from companion.stored import load_table
 
-    assert experiments  # they register themselves
-    table = load_table("A1", architecture=architecture)
+    table = experiments.load_table("A1", architecture=architecture)
     settings, record = table.attrs["parameters"], table.attrs
     means = table.groupby(["frequency_i", "frequency_j"], sort=True)["test_accuracy"].mean()
     width = settings["build_options"].get("width", 1)

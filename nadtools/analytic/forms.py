@@ -59,12 +59,14 @@ def concatenation(call: Call) -> Operation:
         return Operation(place.kinds, lambda g, _: [g.through([placed.back])])
     if axis != place.kinds.index("c") or any(other.kinds != place.kinds for other in call.inputs):
         call.refuse("it joins images, positions or tensors of different kinds")
-    shares = [other.shape[axis] / call.shape[axis] for other in call.inputs]
+    counts = [other.shape[axis] for other in call.inputs]
 
     def forward(given: Sequence[Covariance]) -> Covariance:
-        return functools.reduce(operator.add, (k.scaled(share) for k, share in zip(given, shares, strict=True)))
+        return functools.reduce(operator.add, (k.scaled(n / sum(counts)) for k, n in zip(given, counts, strict=True)))
 
-    return Operation(place.kinds, lambda g, _: [g] * len(call.inputs), forward if sum(shares) == 1 else None)
+    # Not where a constant is among them.
+    complete = sum(counts) == call.shape[axis]
+    return Operation(place.kinds, lambda g, _: [g] * len(call.inputs), forward if complete else None)
 
 
 _ALIKE = "channels that are shuffled or divided as alike"

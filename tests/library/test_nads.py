@@ -74,6 +74,27 @@ def test_files_of_earlier_versions_have_no_held_out_spectrum(tmp_path):
     assert bool(old.held_out.isnan().all()) and old.eigenspaces == nads.eigenspaces
 
 
+# The noise has a spectral norm of about 23 times its size; the gaps are 4, 3 and 1.
+@pytest.mark.parametrize(("noise", "sizes"), [(0.003, [1, 3, 12, 48]), (0.03, [1, 3, 60]), (0.3, [64])])
+def test_halves_agree_on_every_eigenspace(noise, sizes):
+    """By nine tenths, as the projections themselves say; a gap that is small beside the noise divides nothing."""
+    source = torch.Generator().manual_seed(0)
+    basis = torch.linalg.qr(torch.randn(64, 64, generator=source, dtype=torch.float64)).Q
+    values = torch.cat([torch.full((n,), v) for n, v in ((1, 9.0), (3, 5.0), (12, 2.0), (48, 1.0))]).double()
+    halves = []
+    for _ in range(2):
+        error = torch.randn(64, 64, generator=source, dtype=torch.float64)
+        matrix = basis * values @ basis.T + noise * (error + error.T)
+        halves.append(torch.linalg.eigh(matrix).eigenvectors.flip(1).T.reshape(64, 8, 8))
+    overlap = torch.tensor([nt.subspace_overlap(*halves, k) for k in range(1, 65)], dtype=torch.float64)
+    nan = torch.full((64,), float("nan"), dtype=torch.float64)
+    nads = nt.NADs(halves[0].float(), torch.linspace(2, 1, 64, dtype=torch.float64), nan, overlap)
+    for one in nads.eigenspaces:
+        first, second = (half[one.start : one.stop] for half in halves)
+        assert nt.subspace_overlap(first, second, len(one)) >= 0.9
+    assert [len(one) for one in nads.eigenspaces] == sizes and nads.num_resolved == 64 - sizes[-1]
+
+
 def test_the_closed_form_knows_its_eigenspaces():
     nads = nt.analytic_nads("lenet", (16, 16))
     assert nads.eigenspaces is not None
