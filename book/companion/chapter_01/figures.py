@@ -173,11 +173,8 @@ def plot_scores(scores: Mapping[str, Mapping[str, float]], title: str | None = N
     figure.update_yaxes(title="test accuracy", range=[0.4, 1.02], tickformat=".0%")
     figure.update_xaxes(title="frequency of v", type="category")
     ends = "; ".join(f"{name} {', '.join(f'{percent(v)} on {w}' for w, v in vs.items())}" for name, vs in given.items())
-    top = 40 + title_height(title)
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
-    margin = {"l": 60, "r": 12, "t": top, "b": 60}
-    alt = f"{title or 'Test accuracies'}: {ends}."
-    return finish(figure, title, alt, height=260 + top + 60, margin=margin, legend=legend, barmode="group")
+    figure.update_layout(barmode="group")
+    return _with_legend(figure, title, f"{title or 'Test accuracies'}: {ends}.")
 
 
 def plot_slowness(
@@ -220,12 +217,9 @@ def plot_slowness(
             figure.add_annotation(x=float(x[k]), y=float(y[k]) if there[k] else never, text=name, ax=44, ay=-24)
     figure.update_xaxes(title="test accuracy at σ = 3", tickformat=".0%")
     figure.update_yaxes(title="steps at σ = 0.5", range=[0, 1.2 * never])
-    top = 40 + title_height(title)
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
     alt = f"{title or 'Steps against accuracy'}: {there.sum()} waves take {y[there].min():.0f} to {y[there].max():.0f} "
     alt += f"steps, {(~there).sum()} are not learned in this training."
-    margin = {"l": 60, "r": 24, "t": top, "b": 56}
-    return finish(figure, title, alt, height=280 + top + 56, margin=margin, legend=legend)
+    return _with_legend(figure, title, alt)
 
 
 def plot_unpooled(
@@ -260,14 +254,19 @@ def plot_unpooled(
             figure.add_annotation(x=place, y=float(after[k]), text=names[k], ax=24, ay=24)
     figure.update_xaxes(title="waves, in the order of LeNet's accuracy with pooling")
     figure.update_yaxes(title="test accuracy", range=[0.45, 1.02], tickformat=".0%")
-    top = 40 + title_height(title)
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
-    alt = (
-        f"{title or 'With and without pooling'}: with pooling from {percent(before.min())} to {percent(before.max())}, "
+    ends = "; ".join(
+        f"{name} from {percent(values.min())} to {percent(values.max())}"
+        for name, values in (("with", before), ("without", after))
     )
-    alt += f"without from {percent(after.min())} to {percent(after.max())}."
-    margin = {"l": 60, "r": 12, "t": top, "b": 56}
-    return finish(figure, title, alt, height=260 + top + 56, margin=margin, legend=legend)
+    return _with_legend(figure, title, f"{title or 'Accuracies with pooling and without'}: {ends}.")
+
+
+def _with_legend(figure: go.Figure, title: str | None, alt: str) -> go.Figure:
+    """Finish a figure of one panel, its legend between title and panel."""
+    top, bottom = 40 + title_height(title), 58
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
+    margin = {"l": 60, "r": 20, "t": top, "b": bottom}
+    return finish(figure, title, alt, height=265 + top + bottom, margin=margin, legend=legend)
 
 
 def _wave_title(i: int, j: int) -> str:
