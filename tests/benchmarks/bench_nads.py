@@ -1,4 +1,5 @@
-"""How long it takes to know the NADs of LeNet and ResNet-18: one image at a time, by exact gradients, and by nadtools.
+"""How long it takes to know the NADs of LeNet and ResNet-18: one image at a time, by exact gradients, by nadtools, and
+with no network at all.
 
 Run by ``make benchmark``, not by the ordinary tests: their file names start with ``test_``. Nothing asserts a time.
 Times are processor time of a single thread, which other programs on the same machine disturb little. What is measured
@@ -197,6 +198,22 @@ def test_nadtools(benchmark, case: Case) -> None:
         if number in case.averaged:
             energy.append(nt.captured_energy(images(moments.eigendecomposition().vectors), compared_with, FIRST))
     benchmark.extra_info["curve"] = {"networks": list(case.averaged), "energy": energy}
+
+
+def test_no_network(benchmark, case: Case) -> None:
+    nads = benchmark.pedantic(nt.analytic_nads, args=(case.architecture,), kwargs=OPTIONS, rounds=5)
+    describe(benchmark, case, "no network")
+    energy = nt.captured_energy(nads.vectors, reference(case)[0], FIRST)
+    assert energy > benchmark.extra_info["chance"]
+    benchmark.extra_info["energies"] = [energy]
+
+
+def test_no_network_for_a_large_image(benchmark) -> None:
+    side = 32 if SMOKE else 224
+    what = {"image_size": (side, side), "num_directions": FIRST}
+    benchmark.pedantic(nt.analytic_nads, args=("lenet",), kwargs=what, rounds=5)
+    size = "smoke" if SMOKE else "full"
+    benchmark.extra_info.update(architecture="lenet", method=f"no network, {side} × {side}", size=size)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

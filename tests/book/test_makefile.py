@@ -223,7 +223,7 @@ def test_the_benchmark_measures_every_method_and_replaces_no_result(benchmarked:
         sizes |= {run["extra_info"]["size"] for run in record["benchmarks"]}
         assert (benchmarked / "book" / "results" / name).read_bytes() == (ROOT / "book" / "results" / name).read_bytes()
     assert min(measured.values()) > 0 and sizes == {"smoke"}
-    methods = ("straightforward", "exact_gradient", "nadtools")
+    methods = ("straightforward", "exact_gradient", "nadtools", "no_network")
     assert {f"test_{method}[{network}]" for method in methods for network in ("lenet", "resnet18")} < set(measured)
     assert {"test_plain_loop[lenet-1-0]", "test_plain_loop[resnet18-1-2]"} < set(measured)
     assert any(name.startswith("test_sweep") for name in measured)
