@@ -82,6 +82,22 @@ def test_what_a_chapter_shows_of_its_code_fits_the_page(chapter: Path) -> None:
     assert [line for lines in cells for line in lines if len(line) > MAX_VISIBLE_COLUMNS] == []
 
 
+def test_jupyterlab_folds_what_the_page_folds_and_the_solutions(chapter: Path) -> None:
+    """But for the parameters, which whoever runs a chapter may want to change."""
+    expected, found, in_solution = [], [], False
+    for cell in nbformat.read(chapter, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            for gate in re.findall(r"{solution-(start|end)}", cell.source):
+                in_solution = gate == "start"
+            continue
+        tags = set(cell.metadata.get("tags", []))
+        if (in_solution or HIDDEN & tags) and "parameters" not in tags:
+            expected.append(cell.source)
+        if cell.metadata.get("jupyter", {}).get("source_hidden", False):
+            found.append(cell.source)
+    assert found == expected
+
+
 def test_the_book_shows_little_code() -> None:
     assert sum(len(visible_cells(path)) for path in CHAPTERS) <= MAX_VISIBLE_CELLS
 
