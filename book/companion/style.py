@@ -21,6 +21,7 @@ from nadtools.device import resolve_device
 
 __all__ = [
     "ARCHITECTURE_COLOURS",
+    "ARCHITECTURE_NAMES",
     "DIVERGING",
     "SEQUENTIAL",
     "describe",
@@ -39,6 +40,16 @@ ARCHITECTURE_COLOURS: dict[str, str] = {
     "vgg11": "#e69f00",
     "resnet18": "#009e73",
     "densenet121": "#d55e00",
+}
+
+#: What readers call the architectures.
+ARCHITECTURE_NAMES: dict[str, str] = {
+    "logreg": "logistic regression",
+    "mlp": "MLP",
+    "lenet": "LeNet",
+    "vgg11": "VGG-11",
+    "resnet18": "ResNet-18",
+    "densenet121": "DenseNet-121",
 }
 
 #: Perceptually uniform map for quantities that start at zero; a name that Plotly and, in lower case, matplotlib know.

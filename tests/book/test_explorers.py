@@ -351,7 +351,8 @@ def multiple(explorer):
 
 def test_nads_explorer_offers_every_architecture_and_waits():
     explorer = nads_explorer(**CPU)
-    assert explorer.architecture.options == nt.architectures.available()
+    assert tuple(name for _, name in explorer.architecture.options) == nt.architectures.available()
+    assert dict(explorer.architecture.options)["LeNet"] == "lenet"
     assert set(explorer.estimator.options) == {"secant", "gradient", "mixed"}
     assert explorer.index.max == 1023 and explorer.nads is None
     explorer.index.value, explorer.frequency_j.value = 5, 2  # nothing to look at yet

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from companion import experiments, published
+from companion.style import ARCHITECTURE_NAMES
 
 __all__ = ["accuracy_maps", "waves_of"]
-
-_PUBLISHED = {"vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121", "lenet": "LeNet"}
 
 
 def waves_of(experiment: str, architecture: str) -> pd.DataFrame:
@@ -23,7 +22,7 @@ def accuracy_maps() -> dict[str, pd.Series]:
         "logistic regression": waves_of("A1", "logreg").test_accuracy,
     }
     fourier = published.load_accuracies("fourier").set_index(["frequency_i", "frequency_j"])
-    for architecture, name in _PUBLISHED.items():
+    for architecture in ("vgg11", "resnet18", "densenet121", "lenet"):
         accuracy = fourier[fourier.architecture == architecture].accuracy
-        maps[f"{name}, by the authors"] = accuracy.reindex(maps["LeNet"].index)
+        maps[f"{ARCHITECTURE_NAMES[architecture]}, by the authors"] = accuracy.reindex(maps["LeNet"].index)
     return maps

@@ -23,6 +23,7 @@ from companion.chapter_08 import claims as chapter_08
 from companion.chapter_09 import claims as chapter_09
 from companion.claims.model import PAPERS, Checked, Claim
 from companion.evidence import Function, Mark, Verdict
+from companion.style import ARCHITECTURE_NAMES
 from nadtools import storage
 
 __all__ = ["CLAIMS_FILE", "FUNCTIONS", "load_claims", "paper_parameters", "record_verdicts"]
@@ -42,14 +43,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **chapter_09.CLAIMS,
 }
 _SCALES: Final = ("paper", "laptop")
-_NETWORKS: Final = {
-    "logreg": "logistic regression",
-    "mlp": "the MLP",
-    "lenet": "LeNet",
-    "vgg11": "VGG-11",
-    "resnet18": "ResNet-18",
-    "densenet121": "DenseNet-121",
-}
+_NETWORKS: Final = ARCHITECTURE_NAMES | {"mlp": "the MLP"}
 
 
 def load_claims(path: str | os.PathLike[str] | None = None) -> tuple[Claim, ...]:

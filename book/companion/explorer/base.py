@@ -18,6 +18,7 @@ import torch
 import yaml
 
 from companion.explorer.pictures import Figure, png
+from companion.style import ARCHITECTURE_NAMES
 from nadtools.architectures import available
 from nadtools.checks import check_seed, check_shape
 from nadtools.device import resolve_device
@@ -171,7 +172,10 @@ class Explorer:
         )
         names = architectures or available()
         self.architecture = ipywidgets.Dropdown(
-            options=names, value="lenet" if "lenet" in names else names[0], description="architecture", **LABELS
+            options=[(ARCHITECTURE_NAMES.get(name, name), name) for name in names],
+            value="lenet" if "lenet" in names else names[0],
+            description="architecture",
+            **LABELS,
         )
         self.stop_button = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
         self.stop_button.on_click(lambda _: self.stop())
