@@ -83,7 +83,7 @@ def test_what_a_chapter_shows_of_its_code_fits_the_page(chapter: Path) -> None:
 
 
 def test_jupyterlab_folds_what_the_page_folds_and_the_solutions(chapter: Path) -> None:
-    """But for the parameters, which whoever runs a chapter may want to change."""
+    """But for the parameters and the explorers, which whoever runs a chapter may want to change."""
     expected, found, in_solution = [], [], False
     for cell in nbformat.read(chapter, as_version=4).cells:
         if cell.cell_type == "markdown":
@@ -91,7 +91,7 @@ def test_jupyterlab_folds_what_the_page_folds_and_the_solutions(chapter: Path) -
                 in_solution = gate == "start"
             continue
         tags = set(cell.metadata.get("tags", []))
-        if (in_solution or HIDDEN & tags) and "parameters" not in tags:
+        if (in_solution or HIDDEN & tags) and "parameters" not in tags and "_explorer(" not in cell.source:
             expected.append(cell.source)
         if cell.metadata.get("jupyter", {}).get("source_hidden", False):
             found.append(cell.source)
