@@ -1,12 +1,13 @@
 r"""Networks by name, at any width, with or without pooling and strides, for images of any size that fits.
 
 The layers are those of the code that accompanies *Neural Anisotropy Directions*; the residual and dense blocks and
-VGG's convolutional part are torchvision's own. The initialisation is part of an architecture's bias, so it is a
-stated choice:
+VGG's convolutional part are torchvision's own, and so are the blocks of the vision transformer and of ConvNeXt. The
+initialisation is part of an architecture's bias, so it is a stated choice:
 
 ``init="pytorch"``
     As in the authors' code: PyTorch's default for every layer, but for VGG's convolutions of k x k filters, which
-    are drawn from N(0, 2 / (k² · output channels)), with zero bias.
+    are drawn from N(0, 2 / (k² · output channels)), with zero bias; and but for the vision transformer's blocks, as
+    torchvision draws them: two layers behind attention by Xavier, position embeddings from N(0, 0.02²).
 ``init="torchvision"``
     As in torchvision's models. VGG: the same convolutions; linear layers from N(0, 0.01²), with zero bias. ResNet:
     convolutions from N(0, 2 / (k² · output channels)); the linear layer is PyTorch's default. DenseNet:
@@ -22,9 +23,10 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from nadtools import checks
 from nadtools.checks import positive_int
@@ -35,7 +37,7 @@ __all__ = ["Initialisation", "available", "build", "symmetry_group"]
 
 Initialisation = Literal["pytorch", "torchvision"]
 
-_Reduction = Literal["unpadded 5x5", "pool", "stride", "global pool"]
+_Reduction = Literal["unpadded 5x5", "pool", "stride", "global pool", "patch", "halve"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,10 @@ class _Request:
     strides: bool
     init: Initialisation
     hidden: tuple[int, ...]
+    patch_size: int
+    depth: int | None
+    class_token: bool
+    position_embedding: bool
     map_size: tuple[int, int]  # of the last feature map, which the first fully connected layer sees
 
     def scaled(self, channels: int) -> int:
@@ -66,6 +72,10 @@ def build(
     strides: bool = True,
     init: Initialisation = "pytorch",
     hidden: Sequence[int] = (),
+    patch_size: int | None = None,
+    depth: int | None = None,
+    class_token: bool = False,
+    position_embedding: bool = True,
     image_size: tuple[int, int] = (32, 32),
     seed: int = 0,
 ) -> nn.Sequential:
@@ -76,40 +86,42 @@ def build(
     name : str
         One of :func:`available`:
 
-        ``"logreg"``
-            One linear layer.
-        ``"mlp"``
-            Hidden layers with ReLU, of 100 and 20 units unless ``hidden`` says otherwise (the MLP of the
-            underspecification paper, appendix A.1).
-        ``"lenet"``
-            Convolutions of 6 and 16 channels with 5x5 filters, each followed by 2x2 max-pooling, then fully
-            connected layers of 120 and 84 units.
-        ``"vgg11"``
-            Eight 3x3 convolutions with batch normalisation, of 64 to 512 channels, and five 2x2 max-poolings; then
-            two fully connected layers of 512 units, each with dropout.
-        ``"resnet18"``
-            A 3x3 convolution without stride, and no max-pooling; then torchvision's eight residual blocks, three of
-            them with stride 2, and global average pooling.
-        ``"densenet121"``
-            A 3x3 convolution without stride, normalisation or pooling; then torchvision's dense blocks of 6, 12, 24
-            and 16 layers with growth 32. Transitions between them halve the channels, and the size by 2x2 average
-            pooling. Global average pooling at the end.
+        - ``"logreg"``: one linear layer.
+        - ``"mlp"``: hidden layers with ReLU, of 100 and 20 units (the underspecification paper's, appendix A.1).
+        - ``"lenet"``: convolutions of 6 and 16 channels with 5x5 filters, each followed by 2x2 max-pooling, then fully
+          connected layers of 120 and 84 units.
+        - ``"vgg11"``: eight 3x3 convolutions with batch normalisation, of 64 to 512 channels, and five 2x2
+          max-poolings; then two fully connected layers of 512 units, each with dropout.
+        - ``"resnet18"``: a 3x3 convolution without stride, and no max-pooling; then torchvision's eight residual
+          blocks, three of them with stride 2, and global average pooling.
+        - ``"densenet121"``: a 3x3 convolution without stride, normalisation or pooling; then torchvision's dense blocks
+          of 6, 12, 24 and 16 layers with growth 32. Transitions between them halve the channels, and the size by 2x2
+          average pooling. Global average pooling.
+        - ``"vit"``: a vision transformer. Patches of 8x8 pixels as tokens of 64 channels, 4 of torchvision's blocks,
+          each with 4 heads and 128 hidden units, and the mean over tokens.
+        - ``"mixer"``: an MLP-Mixer. The same patches; 4 blocks in which 32 hidden units mix the tokens and 128 the
+          channels; the mean over tokens.
+        - ``"convnext"``: patches of 4x4 pixels with 48 channels, 2 of torchvision's blocks with their layer scale of
+          1e-6, a 2x2 convolution with stride 2, 2 blocks of 96 channels, global average pooling.
+        - ``"lstm"``: one LSTM layer of 128 units, which reads the rows from top to bottom; its last state.
     in_channels, num_classes : int
         Channels of the input, and outputs (logits).
     width : float
         Scales the number of channels and of hidden units, and DenseNet's growth.
     pooling : bool
-        False removes every pooling layer, the global one too. Strided convolutions stay, and the first fully
-        connected layer grows to fit. Mind its size: VGG-11's has 524288 x 512 weights at width 1 and 32x32 pixels,
-        1 GiB in single precision, and DenseNet-121 then works on maps of 32x32 pixels throughout. Networks without
-        pooling refuse it.
+        False removes every pooling layer, the global one too, and the first fully connected layer grows to fit: that
+        of VGG-11 to 1 GiB at width 1 and 32x32 pixels. ConvNeXt, and networks without pooling, refuse it.
     strides : bool
-        False gives every convolution stride 1. ResNet-18 then works on maps of the image's size throughout, with
-        about twenty times the computing. Networks without strided convolutions refuse it.
+        False gives ResNet-18's convolutions stride 1, at about twenty times the computing. Other networks refuse it.
     init : {"pytorch", "torchvision"}
         The initialisation: see the head of this module. ``"logreg"``, ``"mlp"`` and ``"lenet"`` know only the first.
     hidden : sequence of int
-        Units of the hidden layers of ``"mlp"``; ``width`` scales them, too. Other networks refuse it.
+        Units of the hidden layers of ``"mlp"``; ``width`` scales them, too.
+    patch_size, depth : int, optional
+        Side of a patch of ``"vit"``, ``"mixer"`` and ``"convnext"``: pixels outside whole patches are not seen. How
+        many blocks these have, and layers ``"lstm"``.
+    class_token, position_embedding : bool
+        Whether ``"vit"`` reads a class token, which starts at zero, in place of the mean; and knows positions.
     image_size : (int, int)
         Height and width of the input.
     seed : int
@@ -119,19 +131,21 @@ def build(
     ----------
     VGG: Simonyan and Zisserman, 2015. ResNet: He et al., 2016. DenseNet: Huang et al., 2017.
     """
-    size = _check_request(name, image_size, pooling, strides)
     units = tuple(checks.integers("hidden", hidden, 1, expected="positive ints"))
-    if units and name != "mlp":
-        raise ValueError(f"got hidden={hidden!r} for {name!r}; only 'mlp' has hidden layers to choose")
+    checks.flags(class_token=class_token, position_embedding=position_embedding)
+    depth = None if depth is None else positive_int("depth", depth, 1000)
+    own = {"hidden": units, "depth": depth, "class_token": class_token, "position_embedding": not position_embedding}
+    size, patch = _check_request(name, image_size, pooling, strides, patch_size, **own)
     in_channels, num_classes = positive_int("in_channels", in_channels), positive_int("num_classes", num_classes)
     width, init = checks.positive_number("width", width, 1000), checks.choice("init", init, get_args(Initialisation))
     if init == "torchvision" and name not in _TORCHVISION:
-        raise ValueError(
-            f"got init='torchvision' for {name!r}, which torchvision does not have; use init='pytorch' "
-            f"(torchvision has {', '.join(map(repr, _TORCHVISION))})"
-        )
-    rows, columns = (_last_map(name, length, pooling, strides)[0] for length in size)
-    request = _Request(in_channels, num_classes, width, pooling, strides, init, units, (rows, columns))
+        known = ", ".join(map(repr, _TORCHVISION))
+        raise ValueError(f"got init='torchvision' for {name!r}; use init='pytorch' (torchvision has {known})")
+    rows, columns = (_last_map(name, length, pooling, strides, patch)[0] for length in size)
+    request = _Request(
+        in_channels, num_classes, width, pooling, strides, init, units, patch, depth, class_token, position_embedding,
+        (rows, columns),
+    )  # fmt: skip
     with isolated_random_state(derive_seed(stream(seed, "initialisation"))):
         return _BUILDERS[name](request)
 
@@ -142,7 +156,12 @@ def available() -> tuple[str, ...]:
 
 
 def symmetry_group(
-    name: str, image_size: tuple[int, int] = (32, 32), *, pooling: bool = True, strides: bool = True
+    name: str,
+    image_size: tuple[int, int] = (32, 32),
+    *,
+    pooling: bool = True,
+    strides: bool = True,
+    patch_size: int | None = None,
 ) -> SymmetryGroup:
     """The symmetries of the image under which a network's law at initialisation is invariant.
 
@@ -155,7 +174,9 @@ def symmetry_group(
     last row of an odd one, and the mirror image would drop the first. It passes a padded convolution of stride 2
     where the map has an odd size: its filters are centred at pixels 0, 2, 4, ..., and these are their own mirror
     image only if the last pixel is among them. So ResNet-18 has only transposition at 32x32, and the whole square at
-    33x33 (maps of 33, 17, 9 and 5 pixels) and without strides.
+    33x33 (maps of 33, 17, 9 and 5 pixels) and without strides. In whole patches every one passes: patches change
+    places, and so do the pixels in each of them. An LSTM reads from top to bottom. (It has all permutations of columns,
+    and the others of patches, but averages over these are not offered.)
 
     Returns
     -------
@@ -163,16 +184,26 @@ def symmetry_group(
         ``"square"``: all eight symmetries of the square; ``"reflections"``: the two mirror images and the half turn;
         ``"transpose"``: transposition alone.
     """
-    height, width = _check_request(name, image_size, pooling, strides)
-    if all(_last_map(name, length, pooling, strides)[1] for length in (height, width)):
+    (height, width), patch = _check_request(name, image_size, pooling, strides, patch_size)
+    if name == "lstm":
+        return "none"
+    if all(_last_map(name, length, pooling, strides, patch)[1] for length in (height, width)):
         return "square" if height == width else "reflections"
     return "transpose" if height == width else "none"
 
 
-def _check_request(name: str, image_size: tuple[int, int], pooling: bool, strides: bool) -> tuple[int, int]:
+def _check_request(
+    name: str, image_size: tuple[int, int], pooling: bool, strides: bool, patch_size: int | None, **own: Any
+) -> tuple[tuple[int, int], int]:
+    """Height and width of the image, and of a patch."""
     if not isinstance(name, str) or name not in _BUILDERS:
         raise ValueError(f"unknown architecture name {name!r}; known are {', '.join(map(repr, _BUILDERS))}")
     checks.flags(pooling=pooling, strides=strides)
+    patch = _PATCHES.get(name, 1) if patch_size is None else positive_int("patch_size", patch_size)
+    for option, value in {"patch_size": patch_size, **own}.items():
+        if value and name not in _OPTIONS[option]:
+            owners = ", ".join(map(repr, _OPTIONS[option]))
+            raise ValueError(f"got {option}={value!r} for {name!r}; networks that have it: {owners}")
     for kept, reductions, what in (
         (pooling, ("pool", "global pool"), "pooling layers"),
         (strides, ("stride",), "strided convolutions"),
@@ -181,21 +212,22 @@ def _check_request(name: str, image_size: tuple[int, int], pooling: bool, stride
         if not kept and name not in having:
             raise ValueError(f"{name!r} has no {what} to remove; networks with {what}: {', '.join(map(repr, having))}")
     height, width = checks.check_shape("image_size", image_size)
-    if any(_last_map(name, length, pooling, strides)[0] < 1 for length in (height, width)):
-        least = next(length for length in itertools.count(1) if _last_map(name, length, pooling, strides)[0] >= 1)
+    least = next(size for size in itertools.count(1) if _last_map(name, size, pooling, strides, patch)[0] >= 1)
+    if min(height, width) < least:
         raise ValueError(f"got image_size={(height, width)}; expected at least {(least, least)} for {name!r}")
-    return height, width
+    return (height, width), patch
 
 
-def _last_map(name: str, size: int, pooling: bool, strides: bool) -> tuple[int, bool]:
+def _last_map(name: str, size: int, pooling: bool, strides: bool, patch: int) -> tuple[int, bool]:
     """Size of the last feature map along one axis, and whether mirroring the image mirrors every map."""
     mirrored = True
     for reduction in _REDUCTIONS[name]:
         if reduction == "unpadded 5x5":
             size -= 4
-        elif reduction == "pool" and pooling:
-            mirrored &= size % 2 == 0
-            size //= 2
+        elif reduction in ("patch", "halve") or (reduction == "pool" and pooling):
+            length = patch if reduction == "patch" else 2
+            mirrored &= size % length == 0
+            size //= length
         elif reduction == "stride" and strides:
             mirrored &= size % 2 == 1
             size = (size + 1) // 2
@@ -224,26 +256,22 @@ def _lenet(request: _Request) -> nn.Sequential:
     units1, units2 = request.scaled(120), request.scaled(84)
 
     # Pooling before the ReLU gives the same function as after it, on a quarter of the entries.
-    def convolution(index: int, inputs: int, outputs: int) -> list[tuple[str, nn.Module]]:
-        layers: list[tuple[str, nn.Module]] = [(f"convolution{index}", nn.Conv2d(inputs, outputs, kernel_size=5))]
-        if request.pooling:
-            layers.append((f"pool{index}", nn.MaxPool2d(2)))
-        return [*layers, (f"relu{index}", nn.ReLU())]
-
-    return nn.Sequential(
-        OrderedDict(
-            [
-                *convolution(1, request.in_channels, channels1),
-                *convolution(2, channels1, channels2),
-                ("flatten", nn.Flatten()),
-                ("linear1", nn.Linear(channels2 * math.prod(request.map_size), units1)),
-                ("relu3", nn.ReLU()),
-                ("linear2", nn.Linear(units1, units2)),
-                ("relu4", nn.ReLU()),
-                ("output", nn.Linear(units2, request.num_classes)),
-            ]
-        )
-    )
+    pools: list[dict[str, nn.Module]] = [{f"pool{i}": nn.MaxPool2d(2)} if request.pooling else {} for i in (1, 2)]
+    layers: dict[str, nn.Module] = {
+        "convolution1": nn.Conv2d(request.in_channels, channels1, kernel_size=5),
+        **pools[0],
+        "relu1": nn.ReLU(),
+        "convolution2": nn.Conv2d(channels1, channels2, kernel_size=5),
+        **pools[1],
+        "relu2": nn.ReLU(),
+        "flatten": nn.Flatten(),
+        "linear1": nn.Linear(channels2 * math.prod(request.map_size), units1),
+        "relu3": nn.ReLU(),
+        "linear2": nn.Linear(units1, units2),
+        "relu4": nn.ReLU(),
+        "output": nn.Linear(units2, request.num_classes),
+    }
+    return nn.Sequential(OrderedDict(layers))
 
 
 def _vgg11(request: _Request) -> nn.Sequential:
@@ -327,6 +355,90 @@ def _densenet121(request: _Request) -> nn.Sequential:
     return network
 
 
+class _OfTokens(nn.Module):
+    """Patches as tokens (n, tokens, channels), perhaps behind a class token; blocks; that token, or the mean of all."""
+
+    def __init__(self, patches: nn.Conv2d, blocks: nn.Module, class_token: bool = False) -> None:
+        super().__init__()
+        self.patches, self.blocks = patches, blocks
+        self.class_token = nn.Parameter(torch.zeros(1, 1, patches.out_channels)) if class_token else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens: Tensor = self.patches(x).flatten(2).transpose(1, 2)
+        if self.class_token is None:
+            return self.blocks(tokens).mean(1)
+        return self.blocks(torch.cat([self.class_token.expand(x.shape[0], -1, -1), tokens], 1))[:, 0]
+
+
+class _Mixing(nn.Module):
+    """A block of the MLP-Mixer."""
+
+    def __init__(self, tokens: int, channels: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(channels), nn.LayerNorm(channels)
+        self.tokens = nn.Sequential(nn.Linear(tokens, channels // 2), nn.GELU(), nn.Linear(channels // 2, tokens))
+        self.channels = nn.Sequential(nn.Linear(channels, 2 * channels), nn.GELU(), nn.Linear(2 * channels, channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.tokens(self.norm1(x).transpose(1, 2)).transpose(1, 2)
+        return x + self.channels(self.norm2(x))
+
+
+class _OverRows(nn.Module):
+    """The last state of an LSTM that reads the rows of an image."""
+
+    def __init__(self, columns: int, units: int, depth: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(columns, units, depth, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.lstm(x.transpose(1, 2).flatten(2))[0][:, -1]
+
+
+def _with_output(features: nn.Module, units: int, request: _Request) -> nn.Sequential:
+    return nn.Sequential(OrderedDict(features=features, output=nn.Linear(units, request.num_classes)))
+
+
+def _patches(channels: int, request: _Request) -> nn.Conv2d:
+    return nn.Conv2d(request.in_channels, channels, request.patch_size, request.patch_size)
+
+
+def _vit(request: _Request) -> nn.Sequential:
+    from torchvision.models import vision_transformer
+
+    heads, channels, tokens = 4, 4 * request.scaled(16), math.prod(request.map_size) + request.class_token
+    blocks = vision_transformer.Encoder(tokens, request.depth or 4, heads, channels, 2 * channels, 0.0, 0.0)
+    if not request.position_embedding:
+        del blocks.pos_embedding
+        blocks.register_buffer("pos_embedding", torch.zeros(1, tokens, channels))
+    return _with_output(_OfTokens(_patches(channels, request), blocks, request.class_token), channels, request)
+
+
+def _mixer(request: _Request) -> nn.Sequential:
+    channels = 4 * request.scaled(16)
+    blocks = [_Mixing(math.prod(request.map_size), channels) for _ in range(request.depth or 4)]
+    features = _OfTokens(_patches(channels, request), nn.Sequential(*blocks, nn.LayerNorm(channels)))
+    return _with_output(features, channels, request)
+
+
+def _convnext(request: _Request) -> nn.Sequential:
+    from torchvision.models.convnext import CNBlock, LayerNorm2d
+
+    few, many = 4 * request.scaled(12), 4 * request.scaled(24)
+    layers: list[nn.Module] = [_patches(few, request), LayerNorm2d(few)]
+    layers += [CNBlock(few, 1e-6, 0.0) for _ in range(request.depth or 2)]
+    layers += [LayerNorm2d(few), nn.Conv2d(few, many, 2, 2)]
+    layers += [CNBlock(many, 1e-6, 0.0) for _ in range(request.depth or 2)]
+    layers += [nn.AdaptiveAvgPool2d(1), LayerNorm2d(many), nn.Flatten()]
+    return _with_output(nn.Sequential(*layers), many, request)
+
+
+def _lstm(request: _Request) -> nn.Sequential:
+    units = request.scaled(128)
+    rows = _OverRows(request.in_channels * request.map_size[1], units, request.depth or 1)
+    return _with_output(rows, units, request)
+
+
 def _head(channels: int, request: _Request) -> dict[str, nn.Module]:
     """Global average pooling, if there is pooling, and the linear output layer."""
     pool: dict[str, nn.Module] = {"pool": nn.AdaptiveAvgPool2d(1)} if request.pooling else {}
@@ -350,8 +462,20 @@ _BUILDERS: dict[str, Callable[[_Request], nn.Sequential]] = {
     "vgg11": _vgg11,
     "resnet18": _resnet18,
     "densenet121": _densenet121,
+    "vit": _vit,
+    "mixer": _mixer,
+    "convnext": _convnext,
+    "lstm": _lstm,
 }
 _TORCHVISION = ("vgg11", "resnet18", "densenet121")
+_PATCHES = {"vit": 8, "mixer": 8, "convnext": 4}  # pixels on a side
+_OPTIONS = {
+    "hidden": ("mlp",),
+    "patch_size": tuple(_PATCHES),
+    "depth": (*_PATCHES, "lstm"),
+    "class_token": ("vit",),
+    "position_embedding": ("vit",),
+}
 
 # What changes the size of a network's feature maps, in order.
 _REDUCTIONS: dict[str, tuple[_Reduction, ...]] = {
@@ -361,4 +485,8 @@ _REDUCTIONS: dict[str, tuple[_Reduction, ...]] = {
     "vgg11": ("pool",) * 5,
     "resnet18": (*("stride",) * 3, "global pool"),
     "densenet121": (*("pool",) * 3, "global pool"),
+    "vit": ("patch",),
+    "mixer": ("patch",),
+    "convnext": ("patch", "halve"),
+    "lstm": (),
 }

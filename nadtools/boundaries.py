@@ -340,9 +340,7 @@ class _Plane:
         across = other - cosine * one
         sine = float(across.norm())
         if sine < _PARALLEL:
-            raise ValueError(
-                f"got two directions at an angle of {sine:.1g} rad or its supplement; expected two that span a plane"
-            )
+            raise ValueError(f"got two directions at an angle of {sine:.1g} rad; expected two that span a plane")
         across = across / sine
         # Once more, so that rounding does not leave a part of the first in it.
         across = as_direction(across - (across * one).sum() * one)
@@ -405,10 +403,8 @@ def _check_points(points: Any, given: dict[str, Any], dtype: torch.dtype | None)
     points = points[None] if single else points
     if points.ndim < 2 or any(points.shape[1:] != v.shape for v in directions) or len(points) < 1:
         shapes = ", ".join(f"{name} {tuple(v.shape)}" for name, v in zip(given, units, strict=True))
-        raise ValueError(
-            f"got points of shape {tuple(points.shape)}, {shapes}; expected directions of the shape of one point. "
-            "Concatenated.direction(part) makes one from that of a part"
-        )
+        # Concatenated.direction(part) makes one from that of a part.
+        raise ValueError(f"got points {tuple(points.shape)}, {shapes}; expected directions of the shape of one point")
     return points.to(dtype or points.dtype), torch.stack(directions), single
 
 

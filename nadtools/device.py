@@ -34,10 +34,7 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
     if resolved.type == "cuda":
         count = torch.cuda.device_count()
         if (resolved.index or 0) >= count:
-            raise ValueError(
-                f"got device {str(device)!r}, but PyTorch sees {count} CUDA devices here; "
-                "use device='cpu', or device=None to take the best one there is"
-            )
+            raise ValueError(f"got device {str(device)!r}, but PyTorch sees {count} CUDA devices; use 'cpu' or None")
     elif resolved.type != "cpu":
         # Apple's "mps" has no float64, in which second moments are accumulated.
         raise ValueError(f"got device {str(device)!r}; expected None, 'cpu', 'cuda' or 'cuda:<index>'")

@@ -78,9 +78,7 @@ def fourier_atom(
     checks.floating_dtype(dtype)
     self_conjugate = (2 * i) % height == 0 and (2 * j) % width == 0
     if self_conjugate and abs(math.cos(phase)) < 1e-9:
-        raise ValueError(
-            f"at frequency {(i, j)} of {height}x{width} pixels only the cosine exists, the sine is zero; use phase=0"
-        )
+        raise ValueError(f"at frequency {(i, j)} of {height}x{width} pixels only the cosine exists; use phase=0")
     rows, columns = np.arange(height)[:, None], np.arange(width)[None, :]
     # The number of cycles modulo one, by integer arithmetic: no rounding grows with the frequency.
     cycles = ((i * rows * width + j * columns * height) % (height * width)) / (height * width)

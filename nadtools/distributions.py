@@ -294,20 +294,14 @@ def _check_parts(parts: tuple[Part, ...]) -> None:
     if len(set(devices)) > 1:
         raise ValueError(f"got images on {' and '.join(devices)}; expected one device")
     first = images[0].y
-    for part in images[1:]:
-        if len(part.y) != len(first):
-            raise ValueError(f"got sets of {len(first)} and {len(part.y)} images; expected the same number")
-        if not torch.equal(part.y, first):
-            different = int((part.y != first).sum())
-            raise ValueError(
-                f"got sets of images whose labels differ at {different} of {len(first)} places; expected the same "
-                "labels in the same order: sort both by label, for instance"
-            )
+    for y in (part.y for part in images[1:] if not torch.equal(part.y, first)):
+        if len(y) != len(first):
+            raise ValueError(f"got sets of {len(first)} and {len(y)} images; expected the same number")
+        different = f"labels that differ at {int((y != first).sum())} of {len(first)} places"
+        raise ValueError(f"got sets of images with {different}; expected the same, for instance both sorted by label")
     if len(images) < len(parts) and int(first.max()) > 1:
-        raise ValueError(
-            f"got labels from 0 to {int(first.max())} to share with a D(v), which has two classes; expected 0 and 1: "
-            "nadtools.images.binary makes them"
-        )
+        most = int(first.max())
+        raise ValueError(f"got labels from 0 to {most} to share with D(v); expected 0 and 1: images.binary makes them")
 
 
 def _draw_labels(n: int, seed: int, device: torch.device, labels: Tensor | None) -> Tensor:

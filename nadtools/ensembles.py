@@ -85,10 +85,7 @@ def train_together(
     for network, one_train, one_test in zip(networks, train_data, test_data, strict=True):
         check_classes(network.to(resolved), one_train, one_test, resolved)
     if not can_train_together(networks[0], train_data[0][0][:2].to(resolved)):
-        raise ValueError(
-            "these networks cannot be trained at once (batch normalisation, dropout, or operations that "
-            "torch.func.vmap does not know); use nadtools.train for one after the other"
-        )
+        raise ValueError("these networks cannot be trained at once: use nadtools.train for one after the other")
     x, y, x_test, y_test = (
         torch.stack([pair[part].to(resolved) for pair in data]) for data in (train_data, test_data) for part in (0, 1)
     )
@@ -133,19 +130,11 @@ def train_together(
     results = []
     for index in range(count):
         finite = all(map(math.isfinite, losses_of_epochs[index]))
-        history = pd.DataFrame(
-            {
-                "epoch": range(1, config.epochs + 1),
-                "learning_rate": [learning_rate for learning_rate, _, _ in rows],
-                "train_loss": losses_of_epochs[index],
-                "train_accuracy": accuracies_of_epochs[index],
-                "test_loss": math.nan,
-                "test_accuracy": math.nan,
-            }
-        )
-        (train_loss, train_accuracy), (test_loss, test_accuracy) = (
-            final[index] if finite else (math.nan, math.nan) for final in (final_train, final_test)
-        )
+        history = pd.DataFrame({"epoch": range(1, config.epochs + 1), "learning_rate": [rate for rate, _, _ in rows]})
+        history = history.assign(train_loss=losses_of_epochs[index], train_accuracy=accuracies_of_epochs[index])
+        history = history.assign(test_loss=math.nan, test_accuracy=math.nan)
+        finals = [final[index] if finite else (math.nan, math.nan) for final in (final_train, final_test)]
+        (train_loss, train_accuracy), (test_loss, test_accuracy) = finals
         curve = curves[index].clone()
         results.append(TrainResult(test_accuracy, train_accuracy, test_loss, train_loss, history, False, curve))
     return results

@@ -202,18 +202,11 @@ def estimate_nads(
 
 
 def _result(
-    plan: _Plan,
-    moments: GradientMoments,
-    until: tuple[int, float] | None,
-    num_networks: int,
-    seed: int,
+    plan: _Plan, moments: GradientMoments, until: tuple[int, float] | None, num_networks: int, seed: int
 ) -> NADs:
     decomposition, halves = moments.eigendecomposition(), moments.halves()
     if float(decomposition.values[0]) == 0:
-        raise ValueError(
-            f"the derivatives of {plan.source.name} vanish for all {num_networks} networks: "
-            "its output is constant at initialisation"
-        )
+        raise ValueError(f"the derivatives of all {num_networks} networks vanish: constant at initialisation")
     if until is not None and not float(overlap := halves.overlap[until[0] - 1]) >= until[1]:
         warnings.warn(
             f"after {num_networks} networks the halves overlap by {float(overlap):.3f} on the first "
@@ -246,9 +239,7 @@ def _jacobian(plan: _Plan, index: int) -> Tensor:
         network = network.to(memory_format=torch.channels_last)
     cut = find_output_layer(network, plan.image_shape) if plan.variance is not None else None
     if plan.variance is not None and cut is None:
-        raise ValueError(
-            f"network {index} of {plan.source.name} does not end in a linear layer, while the first one does"
-        )
+        raise ValueError(f"network {index} does not end in a linear layer, while the first one does")
     function = cut.features if cut else lambda x: network(x).reshape(len(x), 1)
     num_outputs = cut.layer.in_features if cut else 1
     point = _draw_point(plan, index).to(plan.device, torch.float32)
@@ -435,7 +426,7 @@ def _group(
     """The group to average over, and whether it is proven for this architecture."""
     proven: SymmetryGroup = "none"
     if isinstance(architecture, str) and isinstance(point, str):
-        options = {key: build_options[key] for key in ("pooling", "strides") if key in build_options}
+        options = {key: build_options[key] for key in ("pooling", "strides", "patch_size") if key in build_options}
         proven = architectures.symmetry_group(architecture, image_shape[1:], **options)
     group = check_group(proven if symmetries == "auto" else symmetries, image_shape)
     return group, set(symmetries_of(group)) <= set(symmetries_of(proven))
@@ -464,10 +455,7 @@ def _averaged_variance(plan: _Plan, network: nn.Module) -> float | None:
         reason = "the network does not end in a linear layer"
     else:
         if cut.is_shared(plan.image_shape):
-            raise ValueError(
-                "the output layer's weights are used elsewhere in the network, too, so the layer cannot be averaged "
-                "out by itself; set average_output_layer=False"
-            )
+            raise ValueError("the output layer's weights are used elsewhere, too; set average_output_layer=False")
         variance = output_weight_variance(plan.draw, cut)
         if variance is not None:
             return variance

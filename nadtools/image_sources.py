@@ -98,9 +98,8 @@ def read(
             return _read_torchvision(_FASHION_MNIST, data_dir, download), "Fashion-MNIST"
     path = Path(source).expanduser()
     if not path.exists():
-        raise FileNotFoundError(
-            f"got source {str(source)!r}, which is neither {', '.join(map(repr, NAMES))} nor a file or folder there is"
-        )
+        known = ", ".join(map(repr, NAMES))
+        raise FileNotFoundError(f"got source {str(source)!r}, which is neither {known} nor a file or folder there is")
     if path.is_dir():
         return _read_folder(path, size, progress), f"the folder {path.resolve().name}, at {size}x{size} pixels"
     if path.suffix != ".npz":
@@ -164,9 +163,7 @@ def _read_cifar10_jpeg(size: int, data_dir: str | os.PathLike[str] | None, progr
         try:
             _make_folder(folder, lambda target: _unpack(archive, target, progress))
         except (tarfile.TarError, EOFError, lzma.LZMAError) as error:
-            raise ValueError(
-                f"{archive} is damaged, truncated or no archive ({type(error).__name__}: {error}); copy it again"
-            ) from error
+            raise ValueError(f"{archive} is damaged, truncated or no archive ({error}); copy it again") from error
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -259,9 +256,7 @@ def _read_torchvision(what: _Torchvision, data_dir: str | os.PathLike[str] | Non
         # checksums first, so what is unpickled is what CIFAR-10's authors wrote.
         train, test = (what.open(root, train=train) for train in (True, False))
     except (RuntimeError, ValueError, TypeError, LookupError, AssertionError, OSError) as error:
-        raise ValueError(
-            f"{root / what.folder} is damaged or incomplete ({type(error).__name__}: {error}); delete it and load again"
-        ) from error
+        raise ValueError(f"{root / what.folder} is damaged or incomplete ({error!r}); delete it") from error
     return Arrays(
         np.asarray(train.data),
         np.asarray(train.targets, np.int64),

@@ -83,9 +83,7 @@ class Images:
         x = checks.images("x", x)
         if x.shape[1] != len(self.mean):
             raise ValueError(f"got x of shape {tuple(x.shape)}; expected (n, {len(self.mean)}, height, width)")
-        mean, std = (
-            values.to(x.device, x.dtype).view(-1, 1, 1) for values in (self.mean, self.std.where(self.std > 0, 1))
-        )
+        mean, std = (part.to(x.device, x.dtype).view(-1, 1, 1) for part in (self.mean, self.std.where(self.std > 0, 1)))
         return (x - mean).div_(std)
 
 
@@ -199,14 +197,10 @@ def from_arrays(
     pixels = {name: _check_pixels(x, name) for name, x in (("x_train", x_train), ("x_test", x_test))}
     for x, y, split in zip(pixels.values(), labels.values(), ("train", "test"), strict=True):
         if len(x) != len(y) or len(x) < 1:
-            raise ValueError(
-                f"got {len(x)} images as x_{split}, {len(y)} labels as y_{split}; expected as many, at least 1"
-            )
+            raise ValueError(f"got {len(x)} images as x_{split}, {len(y)} labels as y_{split}; expected as many")
     stored = pixels["x_train"].shape[1:]
     if stored != pixels["x_test"].shape[1:]:
-        raise ValueError(
-            f"got x_train with images of shape {stored}, x_test with {pixels['x_test'].shape[1:]}; expected one shape"
-        )
+        raise ValueError(f"got images of shape {stored} in x_train, {pixels['x_test'].shape[1:]}; expected one shape")
     num_classes = int(max(y.max() for y in labels.values())) + 1
     names = tuple(map(str, range(num_classes))) if class_names is None else class_names
     checks.instance("class_names", names, (tuple, list), "a tuple of texts")

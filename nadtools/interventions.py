@@ -208,10 +208,7 @@ def _check_vectors(x: Tensor, nads: NADs | Tensor) -> Tensor:
 def _check_orthonormal(rows: Tensor) -> None:
     deviation = float((rows @ rows.T - torch.eye(len(rows), dtype=rows.dtype, device=rows.device)).abs().max())
     if not deviation < 1e-4:  # false for NaN, too
-        raise ValueError(
-            f"got nads that miss orthonormality by {deviation:.2g}; expected at most 1e-4: NADs.from_vectors makes "
-            "vectors orthonormal"
-        )
+        raise ValueError(f"got nads that miss orthonormality by {deviation:.2g}; NADs.from_vectors makes them so")
 
 
 def _check_permutation(order: Tensor, dimension: int) -> Tensor:

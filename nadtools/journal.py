@@ -60,10 +60,8 @@ class Journal:
         """The rows of the named units, if what they were made from is the same."""
         for name, fingerprint in zip(names, fingerprints, strict=True):
             if name in self._stored and self._stored[name][0] != fingerprint:
-                raise ValueError(
-                    f"{self.path} holds {name} of another computation: its name is the same, what it stands for has "
-                    "changed; delete the file, name another one, or give it another name"
-                )
+                changed = f"{self.path} holds {name} of another computation: what it stands for has changed"
+                raise ValueError(f"{changed}; delete the file, name another one, or give it another name")
         return {name: self._stored[name][1] for name in names if name in self._stored}
 
     def add(self, entries: Sequence[tuple[str, str, str]]) -> None:
@@ -141,10 +139,8 @@ class Journal:
         if application[0] != _APPLICATION_ID:
             raise ValueError(f"{self.path} is no journal of nadtools; name another file")
         if version[0] != _FORMAT_VERSION:
-            raise ValueError(
-                f"{self.path} has format version {version[0]}, this nadtools reads version {_FORMAT_VERSION}; "
-                "use the version of nadtools that wrote it, or name another file"
-            )
+            known = f"this nadtools reads version {_FORMAT_VERSION}"
+            raise ValueError(f"{self.path} has format version {version[0]}, {known}; use the one that wrote it")
         verdict = execute("PRAGMA integrity_check").fetchone()[0]
         if verdict != "ok":
             raise ValueError(self._damaged(verdict))
@@ -178,20 +174,16 @@ class Journal:
     def _explained(self, error: sqlite3.Error) -> Exception:
         """What SQLite's error means for whoever has called."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the details
+        journal = f"the journal {self.path}"
         if code == sqlite3.SQLITE_READONLY:
-            return OSError(
-                f"the journal {self.path} is read-only; make it and its folder writable, or name another file"
-            )
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return OSError(
-                f"another process holds the journal {self.path} ({error}); wait for it, or name another file"
-            )
-        if code in _OF_THE_SYSTEM:
-            return OSError(
-                f"the journal {self.path} cannot be read or written ({error}); make room and check its permissions, "
-                "or name another file"
-            )
-        return ValueError(self._damaged(str(error)))
+            problem = f"{journal} is read-only; make it and its folder writable"
+        elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            problem = f"another process holds {journal} ({error}); wait for it"
+        elif code in _OF_THE_SYSTEM:
+            problem = f"{journal} cannot be read or written ({error}); make room and check its permissions"
+        else:
+            return ValueError(self._damaged(str(error)))
+        return OSError(f"{problem}, or name another file")
 
     def _damaged(self, reason: str) -> str:
         return f"{self.path} is damaged or no journal of nadtools ({reason}); delete it, or name another file"

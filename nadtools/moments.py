@@ -63,9 +63,7 @@ def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: i
             # A copy, so that a network may work in place on its input.
             values = function(x.clone())
             if values.ndim != 2 or values.shape[1] < num_outputs:
-                raise ValueError(
-                    f"the function returned {tuple(values.shape)}; expected (n, k), k >= num_outputs={num_outputs}"
-                )
+                raise ValueError(f"the function returned {tuple(values.shape)}; expected (n, {num_outputs}) or more")
             value = values[torch.arange(len(outputs), device=point.device), outputs].sum()
             (gradient,) = torch.autograd.grad(value, x, allow_unused=True) if value.requires_grad else (None,)
         columns.append(torch.zeros_like(x) if gradient is None else gradient)

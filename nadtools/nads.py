@@ -105,9 +105,7 @@ class NADs:
         rows = _rows("vectors", vectors, count)
         values = checks.as_real("eigenvalues", eigenvalues)
         if values.shape != (count,) or bool((values[1:] > values[:-1]).any()) or float(values[-1]) < 0:
-            raise ValueError(
-                f"got eigenvalues of shape {tuple(values.shape)}; expected ({count},), descending, none negative"
-            )
+            raise ValueError(f"got eigenvalues of shape {tuple(values.shape)}; expected ({count},), descending, from 0")
         basis = torch.linalg.qr(rows.T, mode="complete").Q.T
         return cls(
             fix_signs(basis).to(torch.float32).reshape(dimension, *vectors.shape[1:]),

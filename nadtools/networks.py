@@ -77,15 +77,10 @@ def network_source(
         build = functools.partial(architectures.build, architecture, **fixed, **build_options)
         return NetworkSource(architecture, build, True, dict(build_options))
     if not callable(architecture) or isinstance(architecture, nn.Module):
-        raise TypeError(
-            f"got an architecture of type {type(architecture).__name__}; expected a name or a callable without "
-            "arguments that builds a new network each time, for instance lambda: MyNetwork()"
-        )
+        kind = type(architecture).__name__
+        raise TypeError(f"got an architecture of type {kind}; expected a name, or a callable: lambda: MyNetwork()")
     if build_options:
-        raise TypeError(
-            f"got {', '.join(build_options)} for a callable architecture; options are for named ones (or no argument "
-            f"of {caller} is called so)"
-        )
+        raise TypeError(f"got {', '.join(build_options)} for a callable architecture, or {caller} has no such argument")
     return NetworkSource(getattr(architecture, "__name__", type(architecture).__name__), architecture, False, {})
 
 
@@ -182,9 +177,8 @@ def check_independent_images(network: nn.Module, x: Tensor) -> None:
         together, alone = network(x.clone()), network(x[:1].clone())
     if not torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
         raise ValueError(
-            "the network's output for an image depends on the other images of its batch, in evaluation mode too (batch "
-            "normalisation with track_running_stats=False does that): it is not a function of one image; let it treat "
-            "images one by one"
+            "the network's output for an image depends on the other images of its batch, in evaluation mode, too (as "
+            "normalisation with track_running_stats=False does): it is not a function of one image"
         )
 
 
@@ -195,7 +189,5 @@ def check_networks_differ(first: nn.Module, second: object) -> None:
     if isinstance(second, nn.Module):
         mine, other = ([value.cpu() for value in network.state_dict().values()] for network in (first, second))
         if mine and len(mine) == len(other) and all(map(torch.equal, mine, other)):
-            raise ValueError(
-                "the callable returned two networks with the same weights; expected a new initialisation from each "
-                "call: let it draw from PyTorch's global generator, without setting a seed"
-            )
+            same = "the callable returned two networks with the same weights"
+            raise ValueError(f"{same}; let it draw new ones from PyTorch's global generator, without setting a seed")

@@ -49,10 +49,8 @@ class OutputLayer:
 def check_network(network: object, image_shape: tuple[int, int, int], device: torch.device) -> nn.Module:
     """Return the network in evaluation mode on the device, with its parameters frozen; refuse what has no NADs."""
     if not isinstance(network, nn.Module):
-        raise TypeError(
-            f"the architecture returned {type(network).__name__}; expected a torch.nn.Module: pass a callable "
-            "without arguments that builds a new network, for instance lambda: MyNetwork(num_outputs=1)"
-        )
+        made = f"the architecture returned {type(network).__name__}"
+        raise TypeError(f"{made}; expected a torch.nn.Module: pass a callable such as lambda: MyNetwork()")
     if any(parameter.is_inference() for parameter in network.parameters()):
         raise ValueError("the network was built under torch.inference_mode(); build it outside")
     network = network.to(device).eval().requires_grad_(False)
@@ -69,10 +67,7 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
     if not bool(torch.isfinite(first).all()):
         raise ValueError("the network returned NaN or infinite values at initialisation; expected finite ones")
     if not torch.equal(first, second):
-        raise ValueError(
-            "the network returned different values for the same input in evaluation mode; "
-            "a network that draws random numbers in forward() has no well-defined gradient covariance"
-        )
+        raise ValueError("the network returned different values for the same input in evaluation mode: it has no NADs")
     check_independent_images(network, x)
     return network
 

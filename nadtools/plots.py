@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nadtools.checks import integer
+from nadtools.checks import instance, integer
 
 if TYPE_CHECKING:
     from nadtools.nads import NADs
@@ -18,9 +18,7 @@ def _subplots(*shape: int, **options: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ModuleNotFoundError(
-            "nadtools draws with matplotlib, which is not installed: pip install matplotlib"
-        ) from error
+        raise ModuleNotFoundError("nadtools draws with matplotlib: pip install matplotlib") from error
     _, axes = plt.subplots(*shape, squeeze=False, layout="constrained", **options)
     return axes
 
@@ -50,8 +48,7 @@ def plot_spectra(spectra: Mapping[str, NADs]) -> Any:
 
     Returns matplotlib axes; without matplotlib it raises ModuleNotFoundError.
     """
-    if not isinstance(spectra, Mapping):
-        raise TypeError(f"got spectra of type {type(spectra).__name__}; expected a dict from labels to NADs")
+    instance("spectra", spectra, Mapping, "a dict from labels to NADs")
     if not spectra:
         raise ValueError("got spectra={}; expected at least one label with NADs")
     axes = _subplots(1, 1, figsize=(6, 3.6))[0, 0]

@@ -125,9 +125,7 @@ def write_arrays(
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     for name, array in contiguous.items():
         if array.dtype.hasobject:
-            raise TypeError(
-                f"the array {name!r} has dtype {array.dtype}; expected numbers or text, which need no pickle"
-            )
+            raise TypeError(f"{name!r} has dtype {array.dtype}; expected numbers or text, which need no pickle")
     header = {
         "format": FORMAT_VERSION,
         "metadata": dict(metadata),
@@ -166,10 +164,8 @@ def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], di
     except (ValueError, RecursionError) as error:
         raise ValueError(_damaged(path, str(error))) from error
     if isinstance(header, dict) and header.get("format") != FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format version {header.get('format')!r}, this nadtools reads version {FORMAT_VERSION}; "
-            "read it with the version of nadtools that wrote it, or make it again"
-        )
+        known = f"this nadtools reads version {FORMAT_VERSION}"
+        raise ValueError(f"{path} has format version {header.get('format')!r}, {known}; use the one that wrote it")
     if not isinstance(header, dict) or not all(isinstance(header.get(key), dict) for key in ("sha256", "metadata")):
         raise ValueError(_damaged(path, "its header lacks checksums or metadata"))
     digests = header["sha256"]

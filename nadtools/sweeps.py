@@ -273,18 +273,13 @@ def _problems(directions: Any, epsilon: float, sigma: float) -> tuple[dict[Any, 
     """Problems by label, and whether some of them are directions."""
     if isinstance(directions, Tensor):
         if directions.ndim not in (3, 4):
-            raise ValueError(
-                f"got directions of shape {tuple(directions.shape)}; expected (n, h, w) or (n, channels, h, w), or a "
-                "sequence: [v] for a single one"
-            )
+            shape = tuple(directions.shape)
+            raise ValueError(f"got directions of shape {shape}; expected (n, h, w) or (n, channels, h, w), or [v]")
         directions = list(directions)
-    if isinstance(directions, Mapping):
-        items = dict(directions)
-    elif isinstance(directions, Sequence) and not isinstance(directions, str | bytes):
-        items = dict(enumerate(directions))
-    else:
-        kind = type(directions).__name__
-        raise TypeError(f"got directions of type {kind}; expected a mapping to tensors, or a sequence of them")
+    if isinstance(directions, Sequence) and not isinstance(directions, str | bytes):
+        directions = dict(enumerate(directions))
+    checks.instance("directions", directions, Mapping, "a mapping to tensors, or a sequence of them")
+    items = dict(directions)
     if not items:
         raise ValueError("got no directions; expected at least one")
     of_directions = any(isinstance(value, Tensor) for value in items.values())
@@ -292,20 +287,14 @@ def _problems(directions: Any, epsilon: float, sigma: float) -> tuple[dict[Any, 
     sigma = checks.nonnegative_number("sigma", sigma)
     if not of_directions and (epsilon, sigma) != (1.0, 3.0):
         raise ValueError(f"got epsilon={epsilon} and sigma={sigma} for problems, which have their own; leave them out")
-    problems: dict[Any, Problem] = {}
     for label, value in items.items():
+        checks.instance(f"directions[{label!r}]", value, (Tensor, Problem), "a tensor, or what samples")
         if isinstance(value, Tensor):
             try:
-                problems[label] = LinearlySeparable(value, epsilon, sigma)
+                items[label] = LinearlySeparable(value, epsilon, sigma)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"directions[{label!r}]: {error}") from None
-        elif isinstance(value, Problem):
-            problems[label] = value
-        else:
-            raise TypeError(
-                f"got directions[{label!r}] of type {type(value).__name__}; expected a tensor, or what samples"
-            )
-    return problems, of_directions
+    return items, of_directions
 
 
 def _check_problems(
@@ -355,10 +344,7 @@ def _at_once(plan: _Plan, network: nn.Module, x: Tensor, networks_at_once: int |
         return _NETWORKS_AT_ONCE if suited else 1
     number = positive_int("networks_at_once", networks_at_once)
     if number > 1 and not can_train_together(network, x):
-        raise ValueError(
-            f"got networks_at_once={number} for networks that cannot be trained at once (batch normalisation, dropout, "
-            "or operations that torch.func.vmap does not know); expected 1, or None"
-        )
+        raise ValueError(f"got networks_at_once={number} for networks that cannot be trained at once; expected 1")
     return number
 
 

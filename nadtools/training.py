@@ -250,10 +250,8 @@ def train(
             "test_accuracy": math.nan,
         }
         if not math.isfinite(row["train_loss"]):
-            raise FloatingPointError(
-                f"the training loss is {row['train_loss']} in epoch {epoch + 1}; "
-                f"use a smaller max_lr than {config.max_lr}"
-            )
+            failure = f"the training loss is {row['train_loss']} in epoch {epoch + 1}"
+            raise FloatingPointError(f"{failure}; use a smaller max_lr than {config.max_lr}")
         if evaluate_every and (epoch + 1) % evaluate_every == 0:
             measured = evaluate(network, test)
             row |= {"test_loss": measured.loss, "test_accuracy": measured.accuracy}
@@ -316,9 +314,7 @@ def evaluate(network: nn.Module, data: Data, *, device: str | torch.device | Non
 def check_precision(config: TrainConfig, device: torch.device) -> None:
     """Refuse a precision in which the device cannot compute."""
     if config.precision == "bfloat16" and not _has_bfloat16(device):
-        raise ValueError(
-            f"got precision='bfloat16' on {str(device)!r}, which has no bfloat16 arithmetic; use precision='float32'"
-        )
+        raise ValueError(f"got precision='bfloat16' on {device}, which has no bfloat16 arithmetic; use 'float32'")
 
 
 def _has_bfloat16(device: torch.device) -> bool:
@@ -348,10 +344,8 @@ def check_classes(network: nn.Module, train_data: Data, test_data: Data, device:
     if any(parameter.is_inference() for parameter in network.parameters()):
         raise ValueError("the network was built under torch.inference_mode(), so it cannot learn; build it outside")
     if train_data[0].shape[1:] != x_test.shape[1:]:
-        raise ValueError(
-            f"got images of shape {tuple(train_data[0].shape[1:])} in train_data and {tuple(x_test.shape[1:])} in "
-            "test_data; expected the same"
-        )
+        shapes = tuple(train_data[0].shape[1:]), tuple(x_test.shape[1:])
+        raise ValueError("got images of shape {} in train_data and {} in test_data; expected the same".format(*shapes))
     for name, (x, y) in (("train_data", train_data), ("test_data", (x_test, y_test))):
         check_fit(name, network, x, y, device)
     return x_test, y_test
@@ -365,9 +359,7 @@ def check_fit(name: str, network: nn.Module, x: Tensor, y: Tensor, device: torch
         kind = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ValueError(f"the network returned shape {kind}; expected (n, classes), at least 2 classes")
     if int(y.max()) >= outputs.shape[1]:
-        raise ValueError(
-            f"got labels up to {int(y.max())} in {name}; the network has {outputs.shape[1]} outputs, for labels from 0"
-        )
+        raise ValueError(f"got labels up to {int(y.max())} in {name}; the network has {outputs.shape[1]} outputs")
     check_independent_images(network, x[:3].to(device))
 
 

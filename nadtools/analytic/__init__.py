@@ -121,10 +121,8 @@ def analytic_nads(
     total = functools.reduce(operator.add, images).scaled(1 / len(images))
     values, vectors = decompose(total, shape, count)
     if not float(values[0]) > 0:
-        raise ValueError(
-            f"the gradient of {name} vanishes: a layer on every path has weights of zero at initialisation; draw them, "
-            "or give their variance by weight_variances"
-        )
+        reason = "a layer on every path starts with weights of zero"
+        raise ValueError(f"the gradient of {name} vanishes: {reason}; draw them, or give their weight_variances")
     at = evaluation_point if isinstance(evaluation_point, str) else "tensor"
     exact = "in the limit of infinite width" if wide else "for the network with constant activation gains"
     metadata = {

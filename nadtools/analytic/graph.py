@@ -60,9 +60,8 @@ class Network:
                     continue
                 if weights & met.get(name, set()):
                     raise NoRuleError(
-                        f"{step.layer} and a layer after it read the output of {name}, and both lead to the same sum "
-                        "without independent weights on the way: their signals are correlated, and covariances do "
-                        "not add; put a convolution or a linear layer in one of the two paths"
+                        f"{step.layer} and a layer after it read {name}, and no independent weights on the way to "
+                        "their sum make them uncorrelated; put a convolution or a linear layer in one of the two paths"
                     )
                 found[name] = found[name] + part if name in found else part
                 met[name] = weights | met.get(name, set())
@@ -77,10 +76,7 @@ class Network:
         for step in self.steps[1:]:
             before = [met[name] for name in step.inputs]
             if step.operation.forward is None or sum(map(len, before)) > len(set().union(*before)):
-                raise NoRuleError(
-                    f"{step.layer} has no rule at infinite width; use nonlinearity='linear', or put average pooling, "
-                    "ReLU, a sum of branches with weights of their own or another layer with a rule in its place"
-                )
+                raise NoRuleError(f"{step.layer} has no rule at infinite width; use nonlinearity='linear'")
             found[step.name] = step.operation.forward([found[name] for name in step.inputs])
             met[step.name] = {step.name} if step.operation.weights else set().union(*before)
         return found

@@ -99,10 +99,8 @@ class DeepLinearModel(nn.Module):
         dimension = len(self.m)
         checks.instance("x", x, Tensor, "a batch of samples")
         if x.ndim < 2 or math.prod(x.shape[1:]) != dimension:
-            raise ValueError(
-                f"got x of shape {tuple(x.shape)}; expected a batch of samples with {dimension} entries each, "
-                f"(n, {dimension}) or (n, 1, 1, {dimension})"
-            )
+            expected = f"(n, {dimension}) or (n, 1, 1, {dimension})"
+            raise ValueError(f"got x of shape {tuple(x.shape)}; expected a batch of samples, {expected}")
         filtered = self.m * self.phi * x.flatten(1)
         # Entry kM + t is in row k, column t: the sum over rows is the multiplication by [I_M ... I_M].
         folded = filtered.unflatten(1, (self.stride, -1)).sum(1) / math.sqrt(self.stride)
@@ -171,12 +169,8 @@ def expected_hessian(
               = \frac{2 \sigma_\theta^2}{S} \left( \epsilon^2 m[\ell]^2\, e_\ell e_\ell^T
               + \sigma^2\, \mathrm{diag}(m^2) \right)
 
-    Derivation: f is linear in :math:`\phi`, :math:`f = b^T \phi` with
-    :math:`b_i = \theta[i \bmod M]\, m[i]\, x[i] / \sqrt S`. So :math:`\nabla_\phi^2 J = 2 b b^T`, whatever
-    :math:`\phi` is, and :math:`E[b_i b_j] = \frac1S m[i] m[j]\, E[\theta[i \bmod M]\, \theta[j \bmod M]]\, E[x_i x_j]`
-    with :math:`E[x x^T] = \epsilon^2 e_\ell e_\ell^T + \sigma^2 I`, which is diagonal.
-
-    The ``frequency`` is :math:`\ell`, between 0 and D - 1. As printed, Lemma 1 lacks the factor 1/S.
+    The proof is in chapter 3 of the book. The ``frequency`` is :math:`\ell`, between 0 and D - 1. As printed, Lemma 1
+    lacks the factor 1/S.
     """
     m, stride, (sigma_theta,) = check_model(prefilter, stride, sigma_theta=sigma_theta)
     checks.flags(as_printed=as_printed)
@@ -185,12 +179,7 @@ def expected_hessian(
 
 
 def expected_hessian_theta(
-    frequency: int,
-    prefilter: ArrayLike,
-    stride: int,
-    sigma_phi: float = 1.0,
-    epsilon: float = 1.0,
-    sigma: float = 3.0,
+    frequency: int, prefilter: ArrayLike, stride: int, sigma_phi: float = 1.0, epsilon: float = 1.0, sigma: float = 3.0
 ) -> Tensor:
     r"""Diagonal of the mean Hessian of the quadratic loss with respect to :math:`\theta`; the rest of it is zero.
 

@@ -9,10 +9,8 @@ of *Neural Anisotropy Directions*. Frequencies that differ by a multiple of M sh
 
 **What it costs.** Of :math:`x = \epsilon y v + w`, :math:`w \sim N(0, \sigma^2 (I - v v^T))`, it leaves z = P x, whose
 classes are Gaussian, with the means :math:`\pm\mu = \pm\epsilon P v` and the covariance
-:math:`\Sigma = \sigma^2 P (I - v v^T) P^T`. The best accuracy of any classifier is
-:math:`\Phi(\sqrt{\mu^T \Sigma^+ \mu})`, and 1 where :math:`\mu` leaves the range of :math:`\Sigma`. With a = P v,
-:math:`K = P P^T` and the squared length :math:`q = a^T K^+ a` of the projection of v on the row space of P, the formula
-of Sherman and Morrison gives :math:`a^T (K - a a^T)^+ a = q / (1 - q)` for q < 1; q = 1 is the other case. So
+:math:`\Sigma = \sigma^2 P (I - v v^T) P^T`. With a = P v, :math:`K = P P^T` and the squared
+length :math:`q = a^T K^+ a` of the projection of v on the row space of P, the best accuracy of any classifier is
 
 .. math:: \text{accuracy} = \Phi\!\left( \frac{\epsilon}{\sigma} \cot \vartheta \right), \qquad
           \vartheta = \angle(v, \text{row space of } P).
@@ -114,8 +112,8 @@ def aliasing_matrix(size: Size, stride: Stride) -> Tensor:
 def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike = 1.0, sigma: ArrayLike = 3.0) -> Tensor:
     r"""Best accuracy of any classifier on D(v) after a linear layer z = P x.
 
-    :math:`\Phi((\epsilon/\sigma) \cot\vartheta)`, with the angle :math:`\vartheta` between v and the row space of P, as
-    derived at the top of this module. Angles within 1e-12 of zero or of the right angle count as such.
+    :math:`\Phi((\epsilon/\sigma) \cot\vartheta)`, with the angle :math:`\vartheta` between v and the row space of
+    P: chapter 2 of the book has the proof. Angles within 1e-12 of zero or of the right angle count as such.
 
     Parameters
     ----------
@@ -394,8 +392,5 @@ def check_stride(stride: int, dimension: int, name: str = "prefilter") -> int:
     """Return ``stride`` as an int, or say why it does not divide the dimension."""
     stride = checks.integer("stride", stride)
     if stride < 1 or dimension % stride:
-        raise ValueError(
-            f"got stride={stride} for {name} of D = {dimension}; expected a positive divisor of D, because only then "
-            "does subsampling fold the spectrum onto itself, as S blocks of D/S frequencies"
-        )
+        raise ValueError(f"got stride={stride} for {name} of D = {dimension}; expected a positive divisor of D")
     return stride

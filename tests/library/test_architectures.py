@@ -12,6 +12,7 @@ import nadtools as nt
 from nadtools.symmetries import apply_symmetry, symmetries_of
 
 DEEP = ("vgg11", "resnet18", "densenet121")
+BEYOND = ("vit", "mixer", "convnext", "lstm")  # what is no convolutional network of the papers
 POOLING = (nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)
 
 
@@ -81,6 +82,10 @@ def test_any_width_channels_classes_and_size(name, channels, classes, size, widt
         ("resnet18", {}, 1),
         ("densenet121", {}, 8),
         ("densenet121", {"pooling": False}, 1),
+        ("vit", {}, 8),
+        ("mixer", {"patch_size": 5}, 5),
+        ("convnext", {}, 8),
+        ("lstm", {}, 1),
     ],
 )
 def test_the_smallest_image_is_the_one_that_the_error_names(name, options, least):
@@ -90,6 +95,47 @@ def test_the_smallest_image_is_the_one_that_the_error_names(name, options, least
         for call in (nt.build, nt.symmetry_group):
             with pytest.raises(ValueError, match=rf"expected at least \({least}, {least}\)"):
                 call(name, image_size=(least + 1, least - 1), **options)
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_gradients_beyond_convolutions_reach_the_input_and_nearly_every_parameter(name):
+    options = {"class_token": True, "depth": 2} if name == "vit" else {"depth": 2}
+    network = nt.build(name, **options)
+    x = normal(4, 1, 32, 32).requires_grad_()
+    nn.functional.cross_entropy(network(x), torch.tensor([0, 1, 0, 1])).backward()
+    assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in (x, *network.parameters()))
+    assert float(x.grad.abs().max()) > 0
+    assert all(float(p.grad.abs().max()) > 0 for p in network.parameters() if p.ndim > 1)
+    assert float(network.output.weight.detach().abs().min()) > 0  # the head is drawn, not zero
+    assert num_parameters(network) < num_parameters(nt.build(name, **{**options, "depth": 3}))
+
+
+def test_patches_are_as_large_as_asked_for_and_positions_and_class_token_can_be_chosen():
+    x = normal(2, 1, 32, 32)
+    with torch.no_grad():
+        for name, patch, options in (("vit", 8, {}), ("mixer", 4, {"patch_size": 4})):
+            patches = nt.build(name, **options).features.patches
+            assert patches.kernel_size == patches.stride == (patch, patch)
+            assert patches(x).flatten(2).shape == (2, 64, (32 // patch) ** 2)
+        exchanged = torch.cat([x[..., 16:], x[..., :16]], dim=3)  # whole patches change places
+        placed, placeless, token = (
+            nt.build("vit", **options).eval().double()
+            for options in ({}, {"position_embedding": False}, {"class_token": True, "position_embedding": False})
+        )
+        for network, same in ((placed, False), (placeless, True), (token, True)):
+            assert torch.allclose(network(x.double()), network(exchanged.double()), rtol=1e-9) == same
+        assert "pos_embedding" not in dict(placeless.features.blocks.named_parameters())
+        assert token.features.class_token.shape == (1, 1, 64) and placed.features.class_token is None
+
+
+def test_an_lstm_reads_rows_from_top_to_bottom_and_its_layers_can_be_chosen():
+    network = nt.build("lstm", depth=2, width=0.5, in_channels=3).eval()
+    assert (network.features.lstm.input_size, network.features.lstm.num_layers) == (3 * 32, 2)
+    assert network.output.in_features == 64
+    x = normal(1, 3, 32, 32).requires_grad_()
+    (gradient,) = torch.autograd.grad(network(x)[0, 0], x)
+    energy = gradient.square().sum((0, 1, 3))
+    assert float(energy[-1]) > 100 * float(energy[0])  # at initialisation it forgets
 
 
 def test_width_scales_channels():
@@ -278,7 +324,13 @@ def test_every_layers_initialisation_is_the_stated_one(name, init):
     network = nt.build(name, num_classes=10, init=init)
     found = layers(network, (nn.Conv2d, nn.Linear))
     number = {"logreg": 1, "mlp": 3, "lenet": 5, "vgg11": 8 + 3, "resnet18": 17 + 3 + 1, "densenet121": 121}
+    # Patches and output; four blocks of two layers beside attention, or of four; 2 + 2 blocks of three; output.
+    number |= {"vit": 2 + 4 * 3, "mixer": 2 + 4 * 4, "convnext": 3 + 4 * 3, "lstm": 1}
     assert len(found) == number[name]
+    if name == "vit":
+        _check_law(network.features.blocks.pos_embedding, ("normal", 0.02))
+        inside = {id(layer) for layer in layers(network.features.blocks, nn.Linear)}
+        found = [layer for layer in found if id(layer) not in inside]
     for layer in found:
         weight, bias = _laws(name, init, layer)
         _check_law(layer.weight, weight)
@@ -371,6 +423,63 @@ def test_laws_are_invariant_under_the_claimed_group(name, size, options, group):
         assert _violation(network, size, symmetry) < 1e-9, symmetry
 
 
+def _exchanged(network: nn.Module, name: str, symmetry: str, grid: tuple[int, int]) -> nn.Module:
+    """The network of patches whose weights are rearranged: inside the patches, and what belongs to their places."""
+    moved = copy.deepcopy(network)
+    for layer in layers(moved, nn.Conv2d):
+        layer.weight.copy_(apply_symmetry(layer.weight.clone(), symmetry))
+    order = apply_symmetry(torch.arange(math.prod(grid)).view(grid), symmetry).flatten()
+    if name == "vit":
+        positions = moved.features.blocks.pos_embedding
+        first = positions.shape[1] - len(order)  # behind the class token
+        positions.copy_(torch.cat([positions[:, :first], positions[:, first:][:, order]], dim=1))
+    elif name == "mixer":
+        for block in list(moved.features.blocks)[:-1]:
+            before, _, behind = block.tokens
+            before.weight.copy_(before.weight[:, order].clone())
+            behind.weight.copy_(behind.weight[order].clone())
+            behind.bias.copy_(behind.bias[order].clone())
+    return moved
+
+
+def _violation_of_patches(name: str, size: tuple[int, int], symmetry: str, **options) -> float:
+    network = nt.build(name, num_classes=3, image_size=size, seed=1, **options).double().eval().requires_grad_(False)
+    if name == "convnext":  # whose branches would be too small to be seen
+        for key, scale in network.named_parameters():
+            if key.endswith("layer_scale"):
+                scale.fill_(1.0)
+    x = normal(3, 1, *size, seed=1, dtype=torch.float64)
+    patch = options.get("patch_size", 8)
+    moved = _exchanged(network, name, symmetry, (size[0] // patch, size[1] // patch))
+    return distance(moved(apply_symmetry(x, symmetry)), network(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "options", "group"),
+    [
+        ("vit", (32, 32), {}, "square"),
+        ("vit", (32, 32), {"patch_size": 4, "class_token": True}, "square"),
+        ("vit", (16, 32), {}, "reflections"),
+        ("vit", (33, 33), {}, "transpose"),
+        ("vit", (33, 33), {"patch_size": 11}, "square"),
+        ("mixer", (32, 32), {}, "square"),
+        ("mixer", (24, 16), {}, "reflections"),
+        ("mixer", (33, 33), {}, "transpose"),
+        ("convnext", (32, 32), {}, "square"),
+        ("convnext", (16, 24), {}, "reflections"),
+        ("convnext", (36, 36), {}, "transpose"),
+        ("lstm", (32, 32), {}, "none"),
+    ],
+)
+def test_laws_of_patches_are_invariant_under_the_claimed_group_and_no_larger_one(name, size, options, group):
+    patch = {key: value for key, value in options.items() if key == "patch_size"}
+    assert nt.symmetry_group(name, size, **patch) == group
+    for symmetry in symmetries_of("square" if size[0] == size[1] else "reflections"):
+        if name != "lstm":
+            found = _violation_of_patches(name, size, symmetry, **options)
+            assert found < 1e-9 if symmetry in symmetries_of(group) else found > 0.01, symmetry
+
+
 @pytest.mark.parametrize(
     ("name", "size", "options"),
     [
@@ -445,6 +554,14 @@ def test_pooling_drops_the_last_row_of_an_odd_map():
         ({"name": "vgg11", "strides": False}, "no strided convolutions to remove.*'resnet18'"),
         ({"name": "logreg", "init": "torchvision"}, "init='torchvision' for 'logreg'"),
         ({"name": "lenet", "init": "torchvision"}, "use init='pytorch'"),
+        ({"name": "vit", "patch_size": 33}, r"expected at least \(33, 33\) for 'vit'"),
+        (
+            {"name": "lstm", "patch_size": 8},
+            "patch_size=8 for 'lstm'; networks that have it: 'vit', 'mixer', 'convnext'",
+        ),
+        ({"name": "mixer", "class_token": True}, "class_token=True for 'mixer'; networks that have it: 'vit'"),
+        ({"name": "lenet", "depth": 2}, "depth=2 for 'lenet'.*'lstm'"),
+        ({"name": "convnext", "pooling": False}, "no pooling layers to remove"),
     ],
 )
 def test_bad_input(arguments, message):

@@ -456,7 +456,7 @@ def test_a_further_layer_never_helps(geometry, prefilter, seed):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pooling_matrix("average", 3, 8), ValueError, "stride=3.*D = 8.*divisor of D, because"),
+        (lambda: pooling_matrix("average", 3, 8), ValueError, "stride=3.*D = 8.*divisor of D"),
         (lambda: pooling_matrix("average", (2, 2), 8), ValueError, "one for each axis"),
         (lambda: pooling_matrix("average", 2, (8, 7)), ValueError, "stride=2.*D = 7"),
         (lambda: pooling_matrix([0.1] * 9, 2, 8), ValueError, "9 taps.*8 samples.*at most D"),
