@@ -179,10 +179,9 @@ def boundary_angle(
     network, points, first, second
         As for :func:`cross_section`. The points' own coordinates in the plane matter for the default radius only.
     radius : float, optional
-        R, positive. By default the root mean square distance of the points from the centre of the plane (for samples of
-        :math:`D(v_1) \oplus D(v_2)` this is :math:`\sqrt{\epsilon_1^2 + \epsilon_2^2}`, so the circle goes through the
-        classes), or 1 if that is zero. It is doubled, up to 12 times, until at least half of the points have a
-        boundary in their disc; if that never happens, it is where most have one.
+        R, positive. By default the root mean square distance of the points from the centre of the plane, or 1 if that
+        is zero, doubled, up to 12 times, until at least half of the points have a boundary in their disc; if that
+        never happens, it is where most have one.
     dtype : torch.dtype or None
         To compute in; None means that of the points. In single precision the rounding of f moves the angle by about
         :math:`10^{-7} \lVert x \rVert \lVert \nabla f \rVert` over what f changes by inside the disc, which may exceed

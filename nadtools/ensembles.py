@@ -20,22 +20,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional
 
-from nadtools import checks
+from nadtools import checks, training
 from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 from nadtools.progress import progress_bar
-from nadtools.training import (
-    DROPOUT_LAYERS,
-    EVALUATION_BATCH,
-    SHUFFLE,
-    Data,
-    TrainConfig,
-    TrainResult,
-    check_classes,
-    check_data,
-    check_precision,
-    forward_pass,
-    sgd,
-)
+from nadtools.training import Data, TrainConfig, TrainResult
 
 __all__ = ["can_train_together", "train_together"]
 
@@ -46,10 +34,10 @@ def can_train_together(network: nn.Module, x: Tensor) -> bool:
     Not with batch normalisation, whose statistics change in the forward pass, not with dropout, which would draw other
     numbers than for one network alone, and not where ``torch.func.vmap`` cannot follow the computation.
     """
-    layers = (nn.modules.batchnorm._BatchNorm, *DROPOUT_LAYERS)
+    layers = (nn.modules.batchnorm._BatchNorm, *training.DROPOUT_LAYERS)
     if any(isinstance(module, layers) for module in network.modules()):
         return False
-    training = network.training
+    mode = network.training
     try:
         network.train()
         with torch.no_grad():
@@ -58,7 +46,7 @@ def can_train_together(network: nn.Module, x: Tensor) -> bool:
     except (RuntimeError, ValueError):
         return False
     finally:
-        network.train(training)
+        network.train(mode)
     return True
 
 
@@ -81,9 +69,9 @@ def train_together(
     checks.flags(progress=progress)
     config = _check_alike(networks, train_data, test_data, configs)
     resolved = train_data[0][0].device if device is None else resolve_device(device)
-    check_precision(config, resolved)
+    training.check_precision(config, resolved)
     for network, one_train, one_test in zip(networks, train_data, test_data, strict=True):
-        check_classes(network.to(resolved), one_train, one_test, resolved)
+        training.check_classes(network.to(resolved), one_train, one_test, resolved)
     if not can_train_together(networks[0], train_data[0][0][:2].to(resolved)):
         raise ValueError("these networks cannot be trained at once: use nadtools.train for one after the other")
     x, y, x_test, y_test = (
@@ -93,8 +81,8 @@ def train_together(
         network.train()
     forward, weights = _stacked(networks)
     parameters = [weights[name] for name, p in networks[0].named_parameters() if p.requires_grad]
-    optimizer = sgd(parameters, config)  # entry by entry, so it is the same for stacked weights
-    generators = [generator(resolved, stream(one.seed, "training"), SHUFFLE) for one in configs]
+    optimizer = training.make_optimizer(parameters, config)  # entry by entry, so it is the same for stacked weights
+    generators = [generator(resolved, stream(one.seed, "training"), training.SHUFFLE) for one in configs]
     count, num_samples = x.shape[:2]
     num_batches = -(-num_samples // config.batch_size)
     which = torch.arange(count, device=resolved)[:, None]
@@ -109,7 +97,7 @@ def train_together(
             learning_rate = config.learning_rate(step, config.epochs * num_batches)
             optimizer.param_groups[0]["lr"] = learning_rate
             targets = y[which, batches]
-            outputs = forward_pass(functools.partial(forward, weights), x[which, batches], config)
+            outputs = training.forward_pass(functools.partial(forward, weights), x[which, batches], config)
             losses = _losses(outputs, targets)
             optimizer.zero_grad(set_to_none=True)
             # Each loss depends on the weights of one network, so the gradient of the sum is theirs side by side.
@@ -181,7 +169,8 @@ def _evaluate(networks: Sequence[nn.Module], x: Tensor, y: Tensor) -> list[tuple
     forward, weights = _stacked(networks)
     losses = torch.zeros(len(networks), dtype=torch.float64, device=x.device)
     correct = torch.zeros(len(networks), dtype=torch.int64, device=x.device)
-    for images, targets in zip(x.split(EVALUATION_BATCH, 1), y.split(EVALUATION_BATCH, 1), strict=True):
+    size = training.EVALUATION_BATCH
+    for images, targets in zip(x.split(size, 1), y.split(size, 1), strict=True):
         outputs = forward(weights, images)
         losses += _losses(outputs, targets) * targets.shape[1]
         correct += (outputs.argmax(-1) == targets).sum(-1)
@@ -197,22 +186,21 @@ def _check_alike(networks: Any, train_data: Any, test_data: Any, configs: Any) -
     if not len(networks) or len({len(sequence) for sequence in given.values()}) > 1:
         lengths = ", ".join(f"{len(sequence)} in {name}" for name, sequence in given.items())
         raise ValueError(f"got {lengths}; expected as many of each, and at least one")
-    for network in networks:
+    for network, config in zip(networks, configs, strict=True):
         checks.instance("networks", network, nn.Module, "torch.nn.Modules")
+        checks.instance("configs", config, TrainConfig, "TrainConfigs")
     if len(set(map(id, networks))) < len(networks):
         raise ValueError("got the same network twice; expected different ones")
     shapes = [{name: p.shape for name, p in network.named_parameters()} for network in networks]
     if any(type(network) is not type(networks[0]) for network in networks) or any(s != shapes[0] for s in shapes):
         raise ValueError("got networks of different architectures; expected the same layers and sizes in all")
-    first = configs[0]
-    for config in configs:
-        checks.instance("configs", config, TrainConfig, "TrainConfigs")
-    if any(config.parameters() != first.parameters() for config in configs):
+    if any(config.parameters() != configs[0].parameters() for config in configs):
         raise ValueError("got different configurations; expected the same but for the seeds")
     for name, data in (("train_data", train_data), ("test_data", test_data)):
         for pair in data:
-            check_data(name, pair)
+            training.check_data(name, pair)
         sizes = {tuple(pair[0].shape) for pair in data}
         if len(sizes) > 1:
             raise ValueError(f"got {name} of shapes {sorted(sizes)}; expected the same for all networks")
+    first: TrainConfig = configs[0]
     return first

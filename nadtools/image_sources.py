@@ -163,7 +163,7 @@ def _read_cifar10_jpeg(size: int, data_dir: str | os.PathLike[str] | None, progr
         try:
             _make_folder(folder, lambda target: _unpack(archive, target, progress))
         except (tarfile.TarError, EOFError, lzma.LZMAError) as error:
-            raise ValueError(f"{archive} is damaged, truncated or no archive ({error}); copy it again") from error
+            raise ValueError(f"{archive} is damaged, truncated or no archive ({error!r}); copy it again") from error
         except OSError as error:
             raise OSError(
                 error.errno,

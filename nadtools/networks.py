@@ -78,7 +78,7 @@ def network_source(
         return NetworkSource(architecture, build, True, dict(build_options))
     if not callable(architecture) or isinstance(architecture, nn.Module):
         kind = type(architecture).__name__
-        raise TypeError(f"got an architecture of type {kind}; expected a name, or a callable: lambda: MyNetwork()")
+        raise TypeError(f"got an architecture of type {kind}; expected a name or a callable: lambda: MyNetwork()")
     if build_options:
         raise TypeError(f"got {', '.join(build_options)} for a callable architecture, or {caller} has no such argument")
     return NetworkSource(getattr(architecture, "__name__", type(architecture).__name__), architecture, False, {})

@@ -99,8 +99,8 @@ class DeepLinearModel(nn.Module):
         dimension = len(self.m)
         checks.instance("x", x, Tensor, "a batch of samples")
         if x.ndim < 2 or math.prod(x.shape[1:]) != dimension:
-            expected = f"(n, {dimension}) or (n, 1, 1, {dimension})"
-            raise ValueError(f"got x of shape {tuple(x.shape)}; expected a batch of samples, {expected}")
+            expected = f"a batch of samples of {dimension} entries, (n, {dimension}) or (n, 1, 1, {dimension})"
+            raise ValueError(f"got x of shape {tuple(x.shape)}; expected {expected}")
         filtered = self.m * self.phi * x.flatten(1)
         # Entry kM + t is in row k, column t: the sum over rows is the multiplication by [I_M ... I_M].
         folded = filtered.unflatten(1, (self.stride, -1)).sum(1) / math.sqrt(self.stride)
@@ -136,12 +136,8 @@ def mixed_second_moment(
 
     .. math:: E[H^T H] = \frac{\sigma_\theta^2 + \sigma_\phi^2}{S}\, \mathrm{diag}(m^2)
 
-    Derivation: the rows of H that belong to :math:`\phi` have one entry each,
-    :math:`\partial^2 f / \partial \phi[i] \partial x[i] = \theta[i \bmod M]\, m[i] / \sqrt S`, and those of
-    :math:`\theta` have S, :math:`\partial^2 f / \partial \theta[t] \partial x[i] = \phi[i]\, m[i] / \sqrt S` for
-    :math:`i \equiv t \pmod M`. The first give :math:`\frac1S \theta[i \bmod M]^2 m[i]^2` on the diagonal of
-    :math:`H^T H`. The second give :math:`\frac1S \phi[i] \phi[j] m[i] m[j]` wherever :math:`i \equiv j \pmod M`, which
-    averages to zero off the diagonal. So both variances are divided by S.
+    Derivation: the rows of H that belong to :math:`\phi` have one entry, :math:`\theta[i \bmod M]\, m[i] / \sqrt S`,
+    and those of :math:`\theta` have S, :math:`\phi[i]\, m[i] / \sqrt S`, whose products average to zero for i ≠ j.
 
     As printed, equation (5) is :math:`(\sigma_\theta^2 + \sigma_\phi^2 / S)\, m^2`.
     """

@@ -224,23 +224,16 @@ def fourier_accuracies(
     r"""Best accuracy after pooling for the real Fourier atoms of every frequency, exactly.
 
     The atom of frequency :math:`\ell` and ``phase`` :math:`\varphi` (in radians) is
-    :math:`\cos(2\pi \ell n / D - \varphi)`, scaled to unit norm. It has two Fourier coefficients, at :math:`\ell` and
-    at :math:`-\ell`. The row space of P has one dimension for each of the M bins (that has a non-zero response), so the
-    squared projection q is a sum over the bins of :math:`\ell` and :math:`-\ell`, with
-    :math:`E_\ell = \sum_k |\hat m[\ell + kM]|^2` for a bin's energy.
+    :math:`\cos(2\pi \ell n / D - \varphi)`, scaled to unit norm. The row space of P has one dimension for each of the M
+    bins with a response. If its coefficients at :math:`\pm\ell` lie in different bins, or are the same (where only the
+    cosine exists, and is taken), the accuracy is
 
-    * The two lie in different bins (:math:`2\ell \not\equiv 0 \bmod M`). Each contributes
-      :math:`|\hat m[\ell]|^2 / 2 E_\ell`, and the accuracy is
+    .. math:: \Phi\!\left( \frac\epsilon\sigma \frac{|\hat m[\ell]|}{\sqrt{\sum_{k=1}^{S-1} |\hat m[\ell + kM]|^2}}
+              \right), \qquad \text{whatever the phase.}
 
-      .. math:: \Phi\!\left( \frac\epsilon\sigma \frac{|\hat m[\ell]|}{\sqrt{\sum_{k=1}^{S-1} |\hat m[\ell + kM]|^2}}
-                \right), \qquad \text{whatever the phase.}
-
-    * They share a bin (:math:`2\ell \equiv 0 \bmod M`), but differ. They interfere:
-      :math:`q = 2 c^2 / E_\ell` with :math:`c = \mathrm{Re}(\hat m[\ell]\, e^{-i\varphi})`, and the noise in the bin
-      is that of the aliases other than :math:`\pm\ell`, plus that of the atom in quadrature,
-      :math:`2\, \mathrm{Im}(\hat m[\ell]\, e^{-i\varphi})^2`.
-    * They are the same (:math:`2\ell \equiv 0 \bmod D`). Only the cosine exists there, and it is taken whatever the
-      phase: :math:`q = |\hat m[\ell]|^2 / E_\ell`, the first formula again.
+    If they share a bin (:math:`2\ell \equiv 0 \bmod M`) they interfere: the signal is
+    :math:`\sqrt2\, \mathrm{Re}(\hat m[\ell]\, e^{-i\varphi})`, and the noise that of the aliases other than
+    :math:`\pm\ell`, plus that of the atom in quadrature, :math:`2\, \mathrm{Im}(\hat m[\ell]\, e^{-i\varphi})^2`.
 
     The bins of images are those of the 2D transform; conditions hold in both axes.
     """

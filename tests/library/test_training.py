@@ -45,6 +45,31 @@ def test_momentum_and_weight_decay_follow_torchs_sgd():
         torch.testing.assert_close(p, q, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_adamw_is_torchs(decay):
+    config = nt.TrainConfig(3, 0.01, "constant", weight_decay=decay, batch_size=400, clip_norm=None, optimizer="adamw")
+    network, reference, (x, y) = logreg(), logreg(), data()
+    nt.train(network, (x, y), (x, y), config, progress=False)
+    optimizer = torch.optim.AdamW(reference.parameters(), lr=0.01, weight_decay=decay)
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(reference(x), y).backward()
+        optimizer.step()
+    for p, q in zip(network.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(p, q, atol=1e-6, rtol=1e-4)
+
+
+def test_records_name_an_optimiser_only_where_it_was_chosen():
+    plain = nt.TrainConfig(max_lr=0.3).parameters()
+    chosen = nt.TrainConfig(max_lr=0.3, optimizer="adamw")
+    assert "optimizer" not in plain and chosen.parameters() == plain | {"optimizer": "adamw"}
+    assert nt.TrainConfig(**chosen.parameters()) == chosen
+    with pytest.raises(ValueError, match=r"momentum=0\.9 for AdamW"):
+        nt.TrainConfig(momentum=0.9, optimizer="adamw")
+    with pytest.raises(ValueError, match="optimizer='adam'; expected 'sgd' or 'adamw'"):
+        nt.TrainConfig(optimizer="adam")
+
+
 def test_schedules():
     linear, triangular = (
         [nt.TrainConfig(max_lr=2.0, schedule=s).learning_rate(i, 10) for i in range(10)]
