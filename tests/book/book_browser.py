@@ -121,12 +121,12 @@ def visit(
     *,
     width: int = 1280,
     dark: bool = False,
-    unfold: bool = True,
+    folded: bool = False,
 ) -> Iterator[tuple[Page, list[str]]]:
     """Open a page with the network cut, wait until it is drawn, and give it with the list of its problems.
 
-    The list grows while the page is used. `address` is where the book lies, as http:// or file://. With `unfold`, what
-    is folded is opened first.
+    The list grows while the page is used. `address` is where the book lies, as http:// or file://. What is folded is
+    opened, unless it is to stay `folded`.
     """
     problems: list[str] = []
 
@@ -152,7 +152,9 @@ def visit(
         # index.html is a redirection to the first page.
         page.wait_for_function("""() => !document.querySelector("meta[http-equiv=Refresh i]")""")
         page.wait_for_load_state("load")
-        problems += _wait_until_drawn(page, unfold)
+        if not folded:
+            unfold(page)
+        problems += wait_until_drawn(page)
         yield page, problems
     finally:
         context.close()
@@ -162,17 +164,18 @@ def listing(problems: dict[str, list[str]]) -> str:
     return "\n".join(f"{page}: {problem}" for page, found in problems.items() for problem in found)
 
 
-def _wait_until_drawn(page: Page, unfold: bool) -> list[str]:
-    """Open what is folded, if asked to, then wait for figures and formulas; the problems met."""
+def unfold(page: Page) -> None:
     page.evaluate(
-        """(unfold) => {
-            if (!unfold) return;
+        """() => {
             document.querySelectorAll("details").forEach((box) => { box.open = true; });
             document.querySelectorAll(".toggle-hidden.admonition button.toggle-button, " +
                 ".toggle-hidden > button.toggle-button").forEach((button) => button.click());
-        }""",
-        unfold,
+        }"""
     )
+
+
+def wait_until_drawn(page: Page) -> list[str]:
+    """Wait for figures and formulas; the problems met."""
     try:
         page.wait_for_function(
             """() => [...document.querySelectorAll(".plotly-graph-div")].every((gd) => gd.querySelector(".main-svg"))
@@ -227,6 +230,20 @@ def undrawn(page: Page) -> list[str]:
             });
             return problems;
         }"""
+    )
+
+
+def endless(page: Page, highest: int) -> list[str]:
+    """What is too much on a page: more height than so many pixels, and code that scrolls sideways."""
+    return page.evaluate(
+        """(highest) => {
+            const height = document.documentElement.scrollHeight;
+            const wide = [...document.querySelectorAll("div.cell_input pre")]
+                .filter((pre) => pre.scrollWidth > pre.clientWidth + 1 && pre.innerText.trim())  // none that is folded
+                .map((pre) => `code scrolls sideways: ${pre.innerText.split("\\n")[0]}`);
+            return (height > highest ? [`${height} px high`] : []).concat(wide);
+        }""",
+        highest,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -48,8 +49,24 @@ class Lab:
             self.ask("DELETE", f"sessions/{session['id']}")
 
 
-def copy_chapters(folder: Path) -> None:
-    """Copy the book, its chapters at smoke scale."""
+def under_the_explorer(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The explorer's cell, and those that define what it reads, or what these read."""
+    kept: list[nbformat.NotebookNode] = []
+    wanted: set[str] = set()
+    for cell in reversed([cell for cell in cells if cell.cell_type == "code"]):
+        nodes = list(ast.walk(ast.parse(cell.source)))
+        read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        defined = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        defined |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+        defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        if "_explorer(" in cell.source or wanted & defined:
+            kept.append(cell)
+            wanted |= read
+    return kept[::-1]
+
+
+def copy_chapters(folder: Path, whole: str) -> None:
+    """Copy the book, its chapters at smoke scale: one of them whole, the others no more than their explorer needs."""
     shutil.copytree(REPOSITORY / "book", folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.py"))
     for path in folder.glob("[0-9]*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
@@ -58,6 +75,8 @@ def copy_chapters(folder: Path) -> None:
         for cell in notebook.cells:
             if cell.cell_type == "code":  # an output that was left in the checkout would pass for one of the run
                 cell.outputs, cell.execution_count = [], None
+        if path.stem != whole:
+            notebook.cells = under_the_explorer(notebook.cells)
         nbformat.write(notebook, path)
 
 

@@ -17,20 +17,24 @@ from book_browser import (
     BuiltBook,
     dead_controls,
     dead_keys,
+    endless,
     faint_text,
     inaccessible,
     listing,
     serve,
     sideways_scroll,
     undrawn,
+    unfold,
     visit,
+    wait_until_drawn,
     without_data,
 )
 from playwright.sync_api import Browser
 
 import nadtools as nt
 
-PHONE = 390  # CSS pixels
+DESKTOP, PHONE = 1280, 390  # CSS pixels
+HIGHEST_PAGE = 14_000
 # The listings of code are all alike, and one stands for the others. Their index is Sphinx's own, with its nested lists.
 PAGES = [
     "index.html",
@@ -38,6 +42,7 @@ PAGES = [
     *("genindex.html", "prf-prf.html", "py-modindex.html", "search.html"),
     "_modules/nadtools/estimation.html",
 ]
+LISTS = ("book/api", "_modules", "genindex", "prf-prf", "py-modindex")  # of functions, and of all there is
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +84,15 @@ def test_every_page_is_there_and_visited_below(book: BuiltBook) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_quiet_accessible_and_alive(book: BuiltBook, browser: Browser, address: str, name: str) -> None:
-    with visit(browser, address, name) as (page, problems):
+    with visit(browser, address, name, folded=True) as (page, problems):
+        if not name.startswith(LISTS):
+            problems += endless(page, HIGHEST_PAGE)
+        unfold(page)
+        page.set_viewport_size({"width": PHONE, "height": 844})
+        problems += wait_until_drawn(page)
+        problems += [f"on a telephone, {problem}" for problem in undrawn(page) + sideways_scroll(page)]
+        page.set_viewport_size({"width": DESKTOP, "height": 900})
+        problems += wait_until_drawn(page)
         problems += undrawn(page)
         problems += faint_text(page)
         # The contrast of the long reference takes a minute.
@@ -97,19 +110,11 @@ def test_a_page_is_quiet_accessible_and_alive(book: BuiltBook, browser: Browser,
         assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_a_phone(book: BuiltBook, browser: Browser, address: str, name: str) -> None:
-    with visit(browser, address, name, width=PHONE) as (page, problems):
-        problems += undrawn(page)
-        problems += sideways_scroll(page)
-        assert not problems, "\n".join(problems)
-
-
 def test_pages_open_from_a_folder_without_a_server(book: BuiltBook, browser: Browser) -> None:
     problems = {}
     for name in ["index.html", *pages_with_figures(book)[:2]]:
-        with visit(browser, book.html.as_uri(), name) as (page, found):
-            if found := found + undrawn(page):
+        with visit(browser, book.html.as_uri(), name, width=PHONE) as (page, found):
+            if found := found + undrawn(page) + sideways_scroll(page):
                 problems[name] = found
     assert not problems, listing(problems)
 
@@ -198,7 +203,8 @@ def test_the_checks_find_what_is_broken(book: BuiltBook, browser: Browser, tmp_p
     (tmp_path / "plotly.min.js").symlink_to(book.html / "_static" / "plotly.min.js")
     (tmp_path / "bad.html").write_text(
         """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><script src="plotly.min.js"></script>
-        <main><img src="https://example.org/picture.png" alt="far"><img src="missing.png" alt="near">
+        <main><div class="cell_input"><pre style="width:50px;overflow:auto">a line of code that is too long</pre></div>
+        <img src="https://example.org/picture.png" alt="far"><img src="missing.png" alt="near">
         <figure class="nadtools-figure"><div role="group" aria-label="">
         <div id="figure" class="plotly-graph-div" style="width:500px;height:400px"></div></div></figure></main>
         <script>console.error("told so");
@@ -209,7 +215,7 @@ def test_the_checks_find_what_is_broken(book: BuiltBook, browser: Browser, tmp_p
     )
     with serve(tmp_path) as url, visit(browser, url, "bad.html", width=PHONE) as (page, problems):
         _, dead = dead_controls(page)
-        found = "\n".join(problems + undrawn(page) + sideways_scroll(page) + dead)
+        found = "\n".join(problems + undrawn(page) + sideways_scroll(page) + dead + endless(page, 100))
     for expected in (
         "request to another host: https://example.org/picture.png",
         "404: ",
@@ -217,6 +223,8 @@ def test_the_checks_find_what_is_broken(book: BuiltBook, browser: Browser, tmp_p
         "neither alternative text nor a title",
         "image not shown",
         "px of content in 390 px",
+        "px high",
+        "code scrolls sideways: a line",
         "slider 1 changes nothing",
         "dropdown item 'b' changes nothing",
     ):

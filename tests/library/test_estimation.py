@@ -57,10 +57,10 @@ def test_averaging_the_output_layer_is_the_limit_of_sampling_it(estimator):
 
     point = "zero" if estimator == "secant" else "normal"
     exact = estimate(factory, 1, estimator=estimator, seed=5, evaluation_point=point)
-    sampled = estimate(factory, 3000, estimator=estimator, average_output_layer=False, seed=6, evaluation_point=point)
+    sampled = estimate(factory, 1000, estimator=estimator, average_output_layer=False, seed=6, evaluation_point=point)
     difference = (sampled.covariance() - exact.covariance()).norm() / exact.covariance().norm()
-    # Relative error of a covariance of rank 12 from 3,000 samples: about sqrt(13 / 3000) = 0.066.
-    assert float(difference) < 0.15
+    # Relative error of a covariance of rank 12 from 1,000 samples: about sqrt(13 / 1000) = 0.114.
+    assert float(difference) < 0.25
     assert exact.metadata["output_weight_variance"] == pytest.approx(1 / 36)
 
 
@@ -201,7 +201,7 @@ def test_mixed_derivatives_agree_with_the_dense_oracle(average):
 @pytest.mark.parametrize("estimator", ["secant", "gradient", "mixed"])
 def test_estimators_meet_the_closed_forms_of_the_deep_linear_model(estimator, size, stride, seed):
     """Equations (4) and (5) with the constants of the book, and not with those of the paper."""
-    prefilter, sigma_theta, sigma_phi, number = torch.linspace(1, 0.5, size), 0.7, 1.3, 3000
+    prefilter, sigma_theta, sigma_phi, number = torch.linspace(1, 0.5, size), 0.7, 1.3, 1000
 
     def model() -> nn.Module:
         return deep_linear.DeepLinearModel(prefilter, stride, sigma_theta, sigma_phi)
@@ -209,9 +209,10 @@ def test_estimators_meet_the_closed_forms_of_the_deep_linear_model(estimator, si
     nads = estimate(model, number, estimator=estimator, seed=seed, image_size=(1, size), average_output_layer=False)
     closed_form = deep_linear.mixed_second_moment if estimator == "mixed" else deep_linear.gradient_covariance
     arguments = (prefilter, stride, sigma_theta, sigma_phi)
-    # An entry g² has a relative variance of 3 * 3 - 1 = 8 (a product of two normals); the mean over D of them less.
+    # An entry g² has a relative variance of 3 * 3 - 1 = 8 (a product of two normals). Those of different bins are
+    # independent, those of one bin the same up to a factor.
     ratio = float((nads.covariance().diagonal() / closed_form(*arguments)).mean())
-    assert ratio == pytest.approx(1, abs=5 * (8 / number) ** 0.5)
+    assert ratio == pytest.approx(1, abs=5 * (8 * stride / size / number) ** 0.5)
     printed = float((nads.covariance().diagonal() / closed_form(*arguments, as_printed=True)).mean())
     assert printed < 0.85
 

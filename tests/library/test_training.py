@@ -229,13 +229,12 @@ def test_inside_an_epoch_nothing_is_copied_to_the_host(monkeypatch):
     assert calls(400) == calls(10)
 
 
-@pytest.mark.parametrize(("frequency", "low", "high"), [((-4, 0), 0.70, 0.85), ((8, 0), 0.47, 0.53)])
-def test_lenet_fails_where_logistic_regression_does_not(frequency, low, high):
+def test_lenet_fails_where_logistic_regression_does_not():
     """The full size of figure 1: 10,000 + 10,000 samples, sigma = 3, 20 epochs."""
-    distribution = nt.LinearlySeparable(nt.fourier_atom((32, 32), frequency, math.pi / 2), epsilon=1.0, sigma=3.0)
+    distribution = nt.LinearlySeparable(nt.fourier_atom((32, 32), (8, 0), math.pi / 2), epsilon=1.0, sigma=3.0)
     train, test = (distribution.sample(10_000, seed) for seed in (0, 1))
     lenet = nt.train(nt.build("lenet"), train, test, nt.TrainConfig(), progress=False, evaluate_every=0)
-    assert low <= lenet.test_accuracy <= high
+    assert 0.47 <= lenet.test_accuracy <= 0.53
     assert nt.train(nt.build("logreg"), train, test, nt.TrainConfig(), progress=False).test_accuracy > 0.99
 
 
