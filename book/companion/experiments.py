@@ -45,6 +45,6 @@ __all__ = [
 ]
 
 # By name: the chapters' files stand on the same files as this one.
-_HOMES = ("atlas", *(f"chapter_{number:02d}.experiments" for number in (1, 4, 5, 6, 7, 8, 9, 10)), "narrow")
+_HOMES = ("atlas", *(f"chapter_{number:02d}.experiments" for number in (1, 4, 5, 6, 7, 8, 9, 10, 11)), "narrow")
 for _home in _HOMES:
     EXPERIMENTS.update({one.name: one for one in importlib.import_module(f"companion.{_home}").EXPERIMENTS})
