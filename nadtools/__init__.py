@@ -27,7 +27,7 @@ from nadtools.distributions import Concatenated, Labelled, LinearlySeparable, co
 from nadtools.estimation import estimate_nads
 from nadtools.images import Images, load_images
 from nadtools.interventions import decode, flip, poison
-from nadtools.nads import NADs, captured_energy, subspace_overlap
+from nadtools.nads import NADs, captured_energy, compare, subspace_overlap
 from nadtools.plots import plot_spectra
 from nadtools.sweeps import sweep
 from nadtools.theory import pooling
@@ -43,7 +43,7 @@ __all__ = [
     # networks
     "available", "build", "symmetry_group",
     # NADs
-    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy", "plot_spectra",
+    "estimate_nads", "analytic_nads", "NADs", "subspace_overlap", "captured_energy", "compare", "plot_spectra",
     # trainings
     "TrainConfig", "TrainResult", "train", "Evaluation", "evaluate", "sweep",
     # interventions

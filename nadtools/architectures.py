@@ -178,11 +178,8 @@ def symmetry_group(
     places, and so do the pixels in each of them. An LSTM reads from top to bottom. (It has all permutations of columns,
     and the others of patches, but averages over these are not offered.)
 
-    Returns
-    -------
-    {"none", "transpose", "reflections", "square"}
-        ``"square"``: all eight symmetries of the square; ``"reflections"``: the two mirror images and the half turn;
-        ``"transpose"``: transposition alone.
+    ``"square"``: all eight symmetries of the square; ``"reflections"``: the two mirror images and the half turn;
+    ``"transpose"``: transposition alone; ``"none"``.
     """
     (height, width), patch = _check_request(name, image_size, pooling, strides, patch_size)
     if name == "lstm":

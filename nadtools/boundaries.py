@@ -108,7 +108,6 @@ def cross_section(
         Grid lines along each direction, at least 2.
     dtype : torch.dtype, optional
         To compute in. None means that of the points.
-    progress : bool
     """
     extents = _check_extent(extent)
     resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2 grid lines")
@@ -137,13 +136,8 @@ def cross_section(
     # A difference of two means, of which rounding may leave less than nothing.
     variance = (sums[1] / count - mean.square()).clamp(min=0)
     stderr = (variance / (count - 1)).sqrt() if count > 1 else torch.full_like(mean, math.nan)
-    return CrossSection(
-        axes[0].cpu(),
-        axes[1].cpu(),
-        mean.view(resolution, resolution).cpu(),
-        stderr.view(resolution, resolution).cpu(),
-        count,
-    )
+    values, errors = (table.view(resolution, resolution).cpu() for table in (mean, stderr))
+    return CrossSection(axes[0].cpu(), axes[1].cpu(), values, errors, count)
 
 
 @unaffected_by_context()
@@ -171,8 +165,7 @@ def boundary_angle(
     changes is found by bisection. N is averaged over the points, and its angle is the result. A straight boundary
     through the centre counts with weight 1, one that cuts the disc in a shorter chord with less, closed islands with 0.
 
-    For an affine f the angle is exact in any dimension, and its standard error zero. Arcs of the circle of less than
-    360/32 degrees can be overlooked.
+    For an affine f the angle is exact. Arcs of the circle of less than 360/32 degrees can be overlooked.
 
     Parameters
     ----------
@@ -183,9 +176,8 @@ def boundary_angle(
         is zero, doubled, up to 12 times, until at least half of the points have a boundary in their disc; if that
         never happens, it is where most have one.
     dtype : torch.dtype or None
-        To compute in; None means that of the points. In single precision the rounding of f moves the angle by about
-        :math:`10^{-7} \lVert x \rVert \lVert \nabla f \rVert` over what f changes by inside the disc, which may exceed
-        1e-3. On a CPU it is faster: about twice for LeNet, ten times for ResNet-18.
+        To compute in; None means that of the points. Single precision is faster on a CPU, about twice for LeNet, ten
+        times for ResNet-18, and its rounding may move the angle by more than 1e-3.
     """
     if radius is not None:
         radius = checks.positive_number("radius", radius)

@@ -19,7 +19,7 @@ from nadtools.checks import check_seed
 
 __all__ = [
     "DerivedSeed", "available_memory", "derive_seed", "full_precision", "generator", "isolated_random_state",
-    "one_thread", "resolve_device", "stream", "unaffected_by_context",
+    "one_thread", "require_memory", "resolve_device", "stream", "unaffected_by_context",
 ]  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def resolve_device(device: str | torch.device | None = None) -> torch.device:
     if resolved.type == "cuda":
         count = torch.cuda.device_count()
         if (resolved.index or 0) >= count:
-            raise ValueError(f"got device {str(device)!r}, but PyTorch sees {count} CUDA devices; use 'cpu' or None")
+            raise ValueError(f"got device {str(device)!r}, but PyTorch sees {count} CUDA devices; use device='cpu'")
     elif resolved.type != "cpu":
         # Apple's "mps" has no float64, in which second moments are accumulated.
         raise ValueError(f"got device {str(device)!r}; expected None, 'cpu', 'cuda' or 'cuda:<index>'")
@@ -143,3 +143,10 @@ def available_memory(device: torch.device) -> int | None:
         return int(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
+
+
+def require_memory(needed: int, what: str, advice: str, device: torch.device | None = None) -> None:
+    """Refuse, with what to do instead, what takes more bytes than are free."""
+    free = available_memory(device or torch.device("cpu"))
+    if free is not None and needed > free:
+        raise MemoryError(f"{what} need about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; {advice}")

@@ -89,8 +89,7 @@ class Labelled:
 
     ``Labelled(images.x_train, nadtools.images.binary(images.y_train, range(5, 10)))`` has y = 1 for the last five
     classes, as in appendix A.2 of the underspecification paper.
-
-    The set is finite. Training and test images are two sets, and so two problems: do not draw both from one.
+    The set is finite: do not draw training and test images from one.
 
     Attributes
     ----------

@@ -22,14 +22,14 @@ import joblib
 import torch
 from torch import Tensor, nn
 
-from nadtools import architectures, checks, networks, storage
+from nadtools import architectures, checks, networks, output_layer, storage
 from nadtools.checks import check_shape, positive_int
 from nadtools.device import (
     DerivedSeed,
-    available_memory,
     derive_seed,
     full_precision,
     generator,
+    require_memory,
     resolve_device,
     stream,
     unaffected_by_context,
@@ -37,7 +37,7 @@ from nadtools.device import (
 from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
 from nadtools.nads import NADs
 from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
-from nadtools.output_layer import check_network, find_output_layer, output_weight_variance
+from nadtools.output_layer import Output, Selected
 from nadtools.progress import progress_bar
 from nadtools.symmetries import SymmetryGroup, check_group, contradicted_symmetry, symmetries_of
 from nadtools.units import as_finished, in_this_process
@@ -66,13 +66,16 @@ class _Plan:
     point: EvaluationPoint
     num_probes: int
     group: SymmetryGroup
+    output: Output | None
     variance: float | None  # of the output weights, where they are averaged out
     batch_size: int
     device: torch.device
 
     def draw(self, index: int) -> nn.Module:
-        """Draw the network with this index."""
-        return self.source(derive_seed(self.seed, index))
+        """Draw the network with this index; torch.compile would hide its layers."""
+        network = self.source(derive_seed(self.seed, index))
+        network = getattr(network, "_orig_mod", network)
+        return network if self.output is None else Selected(network, self.output)
 
     def moments(self) -> GradientMoments:
         return GradientMoments(self.image_shape, self.group, _NUM_BLOCKS, self.device)
@@ -89,6 +92,7 @@ def estimate_nads(
     evaluation_point: EvaluationPoint = "normal",
     num_probes: int = 8,
     average_output_layer: bool = True,
+    output: Output | None = None,
     symmetries: SymmetryGroup | Literal["auto"] = "auto",
     until: tuple[int, float] | None = None,
     in_channels: int = 1,
@@ -110,8 +114,8 @@ def estimate_nads(
     ----------
     architecture : str or callable
         A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new, freshly
-        initialised ``nn.Module`` with one output for each image: a network of your own, of torchvision or of timm. It
-        may draw its weights from PyTorch's global generator, which is seeded for it and put back afterwards.
+        initialised ``nn.Module``: a network of your own, of torchvision or of timm. It may draw its weights from
+        PyTorch's global generator, which is seeded for it and put back afterwards.
     num_networks : int
         How many networks to draw; with ``until``, at most. The network with index i depends on ``seed`` and i alone.
     estimator : {"secant", "gradient", "mixed"}
@@ -125,13 +129,15 @@ def estimate_nads(
     evaluation_point : {"normal", "zero"}, Tensor or callable
         Where to take secants or derivatives. ``"normal"``, the default: at x₀ ~ N(0, I), drawn anew for each network;
         ``"zero"``: at x₀ = 0; a tensor of shape (channels, h, w); or a callable that draws one from a
-        ``torch.Generator``. (At 0 a network without biases is positively homogeneous: its gradient does not exist, and
-        its secants do not depend on their scale.)
+        ``torch.Generator``. (At 0 a network without biases has no gradient, and secants whatever the scale.)
     num_probes : int
         Random probes in parameter space for each network, for ``"mixed"``.
     average_output_layer : bool
         Average the last linear layer out exactly (for ``"mixed"``, its block of the matrix). Where the network has
         none, or its weights do not have mean zero and equal variance, a warning says so and the layer is sampled.
+    output : int, str or callable, optional
+        Of several outputs C is the mean of theirs; an int takes one. Where the result is no tensor: the key of a dict,
+        the number in a tuple, or a function of the result that gives one.
     symmetries : {"auto", "none", "transpose", "reflections", "square"}
         The group to average over. "auto" takes the group that is proven for a named architecture, and none for a
         callable or where the evaluation point breaks the symmetry. A group that you name for a callable is checked
@@ -139,8 +145,7 @@ def estimate_nads(
     until : (int, float), optional
         ``(k, target)``: stop as soon as two halves of the networks overlap by the target on their first k directions
         (:func:`nadtools.subspace_overlap`). Looked at after 4, 6, 8, 12, 16, 24... networks.
-    in_channels : int
-    image_size : (int, int)
+    in_channels, image_size : int, (int, int)
     batch_size : int, optional
         Images that go through a network at once; by default 128, on a GPU 4096. The result does not depend on it but
         for rounding.
@@ -153,7 +158,7 @@ def estimate_nads(
     Raises
     ------
     TypeError, ValueError
-        Also if the networks have no NADs (several outputs, random or not finite, constant, the same each time), or the
+        Also if the networks have no NADs (outputs that are random or not finite, constant, the same each time), or the
         checkpoint belongs to another computation.
     MemoryError
         Before any computing, if the estimate needs more memory than is free.
@@ -172,14 +177,16 @@ def estimate_nads(
     if until is not None:
         _check_until(until, channels * height * width)
     _check_point(evaluation_point, image_shape)
+    if output is not None and not callable(output):
+        checks.instance("output", output, (int, str), "an int, a key or a function")
     source = network_source(architecture, image_shape, build_options, chosen={"num_classes": 1}, caller="estimate_nads")
     group, proven = _group(architecture, symmetries, image_shape, evaluation_point, build_options)
     plan = _Plan(
         source, image_shape, estimator, stream(seed, "networks of an estimate"), scale, evaluation_point,
-        num_probes, group, None, batch_size, resolved,
+        num_probes, group, output, None, batch_size, resolved,
     )  # fmt: skip
     _check_memory(plan, num_jobs)
-    first = check_network(plan.draw(0), image_shape, resolved)
+    first = output_layer.check_network(plan.draw(0), image_shape, resolved)
     networks.check_networks_differ(first, plan.draw(1))
     if average_output_layer:
         plan = dataclasses.replace(plan, variance=_averaged_variance(plan, first))
@@ -198,30 +205,33 @@ def estimate_nads(
             _accumulate(plan, remaining, moments, done, num_jobs, checkpoint, description, bar.update)
             if until is not None and float(moments.halves(held_out=False).overlap[until[0] - 1]) >= until[1]:
                 break
-    return _result(plan, moments, until, total, seed)
+    notes = output_layer.switched_off(first, output_layer.find_output_layer(first, image_shape))
+    return _result(plan, moments, until, total, seed, notes)
 
 
 def _result(
-    plan: _Plan, moments: GradientMoments, until: tuple[int, float] | None, num_networks: int, seed: int
+    plan: _Plan, moments: GradientMoments, until: tuple[int, float] | None, total: int, seed: int, notes: list[str]
 ) -> NADs:
     decomposition, halves = moments.eigendecomposition(), moments.halves()
     if float(decomposition.values[0]) == 0:
-        raise ValueError(f"the derivatives of all {num_networks} networks vanish: constant at initialisation")
+        raise ValueError(f"the derivatives of all {total} networks vanish: constant at initialisation")
     if until is not None and not float(overlap := halves.overlap[until[0] - 1]) >= until[1]:
         warnings.warn(
-            f"after {num_networks} networks the halves overlap by {float(overlap):.3f} on the first "
+            f"after {total} networks the halves overlap by {float(overlap):.3f} on the first "
             f"{until[0]} directions, less than the {until[1]} asked for; allow more networks",
             stacklevel=3,
         )
     metadata = {
         "architecture": plan.source.name,
         "estimator": plan.estimator,
-        "num_networks": num_networks,
+        "num_networks": total,
         "scale": plan.scale if plan.estimator == "secant" else None,
         "evaluation_point": _describe_point(plan.point),
         "num_probes": plan.num_probes if plan.estimator == "mixed" else None,
         "output_weight_variance": plan.variance,
         "symmetries": plan.group,
+        **({"output": str(plan.output)} if plan.output is not None else {}),
+        **({"notes": notes} if notes else {}),
         **storage.provenance(seed, plan.device),
     }
     shape = plan.image_shape[1:] if plan.image_shape[0] == 1 else plan.image_shape
@@ -233,23 +243,24 @@ def _result(
 @full_precision()
 def _jacobian(plan: _Plan, index: int) -> Tensor:
     """J of shape (D, k), such that J J^T is the contribution of the network with this index."""
-    network = check_network(plan.draw(index), plan.image_shape, plan.device)
+    network = output_layer.check_network(plan.draw(index), plan.image_shape, plan.device)
     if any(isinstance(module, nn.Conv2d) for module in network.modules()):
         # Faster on CPUs and on tensor cores, and the same function.
         network = network.to(memory_format=torch.channels_last)
-    cut = find_output_layer(network, plan.image_shape) if plan.variance is not None else None
+    cut = output_layer.find_output_layer(network, plan.image_shape) if plan.variance is not None else None
     if plan.variance is not None and cut is None:
         raise ValueError(f"network {index} does not end in a linear layer, while the first one does")
-    function = cut.features if cut else lambda x: network(x).reshape(len(x), 1)
-    num_outputs = cut.layer.in_features if cut else 1
     point = _draw_point(plan, index).to(plan.device, torch.float32)
+    function = cut.features if cut else lambda x: network(x).reshape(len(x), -1)
+    num_outputs = cut.layer.in_features if cut else function(point[None].clone()).shape[1]
     if plan.estimator == "secant":
         jacobian = secants(function, point, plan.scale, plan.batch_size)
     else:
         jacobian = gradients(function, point, num_outputs, plan.batch_size)
-    scaled = jacobian * (plan.variance**0.5 if plan.variance is not None else 1.0)
     if plan.estimator != "mixed":
-        return scaled
+        return jacobian * (plan.variance if plan.variance is not None else 1 / num_outputs) ** 0.5
+    if network(point[None].clone()).numel() > 1:
+        raise ValueError("got several outputs for the estimator 'mixed'; take one, for instance by output=0")
     # The mixed derivatives with respect to the output weights are the gradients of the features.
     parameters = [p for p in network.requires_grad_(True).parameters() if cut is None or p is not cut.layer.weight]
     probes = generator(torch.device("cpu"), plan.seed, index, _PROBES)
@@ -281,12 +292,9 @@ def _draw_point(plan: _Plan, index: int) -> Tensor:
 
 def _rounds(num_networks: int) -> Iterator[int]:
     """4, 6, 8, 12, 16, 24, 32, 48... up to the number of networks."""
-    for power in itertools.count(2):
-        for total in (2**power, 3 * 2 ** (power - 1)):
-            if total >= num_networks:
-                yield num_networks
-                return
-            yield total
+    totals = (total for power in itertools.count(2) for total in (2**power, 3 * 2 ** (power - 1)))
+    yield from itertools.takewhile(lambda total: total < num_networks, totals)
+    yield num_networks
 
 
 def _accumulate(
@@ -390,9 +398,8 @@ def _resume(
     arrays, metadata = storage.read_arrays(path)
     different = differences(metadata, json.loads(json.dumps(description)))
     if different:
-        raise ValueError(
-            f"{path} belongs to another computation (different: {'; '.join(different)}); delete it or name another file"
-        )
+        reason = f"belongs to another computation (different: {'; '.join(different)})"
+        raise ValueError(f"{path} {reason}; delete it or name another file")
     state = {name: torch.from_numpy(array) for name, array in arrays.items()}
     done = {int(index) for index in state.pop("done")}
     moments.restore(state)
@@ -439,24 +446,20 @@ def _check_memory(plan: _Plan, num_jobs: int | None) -> None:
     sums = _NUM_BLOCKS * dimension**2 * 8 / len(symmetries_of(plan.group))
     # Processes of joblib's share this machine's memory; those of a cluster have their own.
     sharing = 1 if in_this_process(num_jobs) else 1 + joblib.effective_n_jobs(num_jobs)
-    needed, free = int(sharing * sums + 5 * dimension**2 * 8), available_memory(plan.device)
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"NADs of images of shape {plan.image_shape} need about {needed / 1e9:.1f} GB for the covariance of "
-            f"{dimension} pixels, and {free / 1e9:.1f} GB are free; use a smaller image_size or fewer in_channels"
-            + (", or a smaller num_jobs" if sharing > 1 else "")
-        )
+    advice = "use a smaller image_size or fewer in_channels" + (", or a smaller num_jobs" if sharing > 1 else "")
+    needed = int(sharing * sums + 5 * dimension**2 * 8)
+    require_memory(needed, f"NADs of images of shape {plan.image_shape}", advice, plan.device)
 
 
 def _averaged_variance(plan: _Plan, network: nn.Module) -> float | None:
     """Variance of the output weights if they can be averaged out, else None, with a warning that says why."""
-    cut = find_output_layer(network, plan.image_shape)
+    cut = output_layer.find_output_layer(network, plan.image_shape)
     if cut is None:
         reason = "the network does not end in a linear layer"
     else:
         if cut.is_shared(plan.image_shape):
             raise ValueError("the output layer's weights are used elsewhere, too; set average_output_layer=False")
-        variance = output_weight_variance(plan.draw, cut)
+        variance = output_layer.output_weight_variance(plan.draw, cut)
         if variance is not None:
             return variance
         reason = "the initial weights of the output layer do not have mean zero and equal variance"

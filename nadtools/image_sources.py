@@ -152,10 +152,8 @@ def _check_counts(arrays: Arrays, per_batch: int, origin: object) -> None:
 def _read_cifar10_jpeg(size: int, data_dir: str | os.PathLike[str] | None, progress: bool) -> Arrays:
     archive = _find(_CIFAR10_JPEG, data_dir)
     if archive is None:
-        raise ImagesNotFoundError(
-            f"there is no {_CIFAR10_JPEG} in the folder that data_dir or NADTOOLS_DATA names, nor in its subfolder "
-            "'data'; load_images('cifar10') takes the original images"
-        )
+        where = "in the folder that data_dir or NADTOOLS_DATA names, nor in its subfolder 'data'"
+        raise ImagesNotFoundError(f"there is no {_CIFAR10_JPEG} {where}; load_images('cifar10') takes the originals")
     with archive.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     folder = _cache_folder() / f"cifar10-jpeg-{digest[:16]}"
@@ -165,10 +163,8 @@ def _read_cifar10_jpeg(size: int, data_dir: str | os.PathLike[str] | None, progr
         except (tarfile.TarError, EOFError, lzma.LZMAError) as error:
             raise ValueError(f"{archive} is damaged, truncated or no archive ({error!r}); copy it again") from error
         except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{archive} could not be unpacked into {folder.parent} ({error}); NADTOOLS_CACHE names another folder",
-            ) from error
+            problem = f"{archive} could not be unpacked into {folder.parent} ({error})"
+            raise OSError(error.errno, f"{problem}; NADTOOLS_CACHE names another folder") from error
     arrays = _read_folder(folder, size, progress)
     _check_counts(arrays, CIFAR10_BATCH, f"{archive}, unpacked to {folder},")
     return arrays
@@ -192,20 +188,18 @@ def _unpack(archive: Path, folder: Path, progress: bool) -> None:
 
 def _read_folder(folder: Path, size: int, progress: bool) -> Arrays:
     """The images of a folder, class by class, in the order of their names."""
-    import torchvision.datasets
+    from torchvision import datasets
 
     def is_image(path: str) -> bool:
         # Dot files are the file system's own ("._photo.jpg"), not photographs.
-        return not Path(path).name.startswith(".") and torchvision.datasets.folder.is_image_file(path)
+        return not Path(path).name.startswith(".") and datasets.folder.is_image_file(path)
 
     decoded: dict[str, list[np.ndarray]] = {}
     y: dict[str, np.ndarray] = {}
     numbers: dict[str, int] = {}
     for split in ("train", "test"):
         try:
-            files = torchvision.datasets.ImageFolder(
-                str(folder / split), is_valid_file=is_image, allow_empty=split == "test"
-            )
+            files = datasets.ImageFolder(str(folder / split), is_valid_file=is_image, allow_empty=split == "test")
         except FileNotFoundError as error:
             raise ValueError(f"{folder} holds no images as train/CLASS/NAME and test/CLASS/NAME: {error}") from error
         numbers = numbers or files.class_to_idx

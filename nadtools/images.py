@@ -130,19 +130,15 @@ def load_images(
     per_class, test_per_class : int, optional
         Keep so many images of each class, drawn by the seed, in the original order. Of the same seed, a larger number
         keeps what a smaller one kept.
-    seed : int
-        Of the draw.
     data_dir : path, optional
         A folder of files that you have, see :mod:`nadtools.image_sources`.
     download : bool
         Whether a named data set may be downloaded.
-    progress : bool
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file; :class:`~nadtools.image_sources.ImagesNotFoundError` where a named data set is
-        neither at hand nor to be had.
+        If there is no such file, or a named data set is neither at hand nor to be had.
     """
     checks.flags(download=download, progress=progress)
     for name, path in (("source", source), ("data_dir", data_dir)):

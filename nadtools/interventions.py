@@ -72,9 +72,8 @@ def poison(
     """
     checks.choice("replace", replace, get_args(Replace))
     x = checks.images("x", x, _DTYPES)
-    y = checks.labels(
-        "y", y, len(x), checks.LARGEST if num_classes is None else positive_int("num_classes", num_classes)
-    )
+    most = checks.LARGEST if num_classes is None else positive_int("num_classes", num_classes)
+    y = checks.labels("y", y, len(x), most)
     y, num_classes = y.to(x.device), int(y.max()) + 1 if num_classes is None else num_classes
     code = _code(x, nads, index, epsilon, num_classes)
     result = torch.empty_like(x, memory_format=torch.contiguous_format)
@@ -136,6 +135,8 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     dimension = vectors[0].numel()
     if len(vectors) != dimension:
         raise ValueError(f"got nads of {len(vectors)} vectors of {dimension} entries; expected a basis, {dimension}")
+    if isinstance(nads, NADs):
+        nads.warn_if_arbitrary(dimension - 1)
     order = torch.arange(dimension - 1, -1, -1) if order is None else _check_permutation(order, dimension)
     rows = vectors.flatten(1).to(x.device, torch.float64)
     _check_orthonormal(rows)
@@ -167,10 +168,10 @@ def _code(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classe
     needed = -(-num_classes // (2 * channels))
     if index < 0 or index + needed > len(vectors):
         room = f"from index 0 to {len(vectors) - needed}" if needed <= len(vectors) else "more NADs or fewer classes"
-        raise ValueError(
-            f"got index={index} of {len(vectors)} NADs; {num_classes} classes in {channels} channel(s) need {needed} "
-            f"NADs in a row, one for every {2 * channels} classes; expected {room}"
-        )
+        need = f"{num_classes} classes in {channels} channel(s) need {needed} NADs in a row"
+        raise ValueError(f"got index={index} of {len(vectors)} NADs; {need}; expected {room}")
+    if isinstance(nads, NADs):
+        nads.warn_if_arbitrary(index + needed - 1)
     label = torch.arange(num_classes, device=x.device)
     # With an odd number of channels t % 2 would do as well; for three it is the published code.
     sign = 2 * ((label if channels == 3 else label // channels) % 2) - 1
@@ -198,10 +199,9 @@ def _check_vectors(x: Tensor, nads: NADs | Tensor) -> Tensor:
     given = nads.vectors if isinstance(nads, NADs) else nads
     vectors = checks.tensor("nads", given, expected="NADs or a floating-point tensor of orthonormal vectors")
     if not vectors.numel() or vectors.shape[1:] not in (x.shape[1:], x.shape[2:]):
-        raise ValueError(
-            f"got nads of shape {tuple(vectors.shape)} for images of shape {tuple(x.shape[1:])}; expected "
-            f"(m, {', '.join(map(str, x.shape[2:]))}) or (m, {', '.join(map(str, x.shape[1:]))})"
-        )
+        expected = " or ".join(f"(m, {', '.join(map(str, x.shape[start:]))})" for start in (2, 1))
+        found = f"nads of shape {tuple(vectors.shape)} for images of shape {tuple(x.shape[1:])}"
+        raise ValueError(f"got {found}; expected {expected}")
     return vectors
 
 

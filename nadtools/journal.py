@@ -154,9 +154,8 @@ class Journal:
         stored = json.loads(text)
         different = differences(stored, parameters) if parameters is not None else []
         if different:
-            raise ValueError(
-                f"{self.path} belongs to another computation ({'; '.join(different)}); delete it, or name another file"
-            )
+            reason = f"belongs to another computation ({'; '.join(different)})"
+            raise ValueError(f"{self.path} {reason}; delete it, or name another file")
         return stored, {name: (fingerprint, json.loads(row)) for name, fingerprint, row, _ in entries}
 
     def _create(self, parameters: dict[str, Any]) -> None:

@@ -12,10 +12,13 @@ import functools
 import itertools
 import math
 import os
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -23,7 +26,7 @@ from nadtools import checks, plots, storage
 from nadtools.directions import as_direction
 from nadtools.moments import fix_signs
 
-__all__ = ["NADs", "captured_energy", "subspace_overlap"]
+__all__ = ["NADs", "captured_energy", "compare", "subspace_overlap"]
 
 _KIND = "NADs"
 _ORTHONORMAL = 1e-2  # how far products of vectors may be from 0 and 1: half precision stays well below
@@ -73,10 +76,8 @@ class NADs:
         # The first ones alone, where the images are too large for all of them.
         complete = self.metadata.get("num_directions") != count if isinstance(self.metadata, dict) else True
         if vectors.ndim not in (3, 4) or not count or (complete and vectors.numel() != count**2):
-            raise ValueError(
-                f"got vectors of shape {tuple(vectors.shape)}; expected a complete basis, (D, h, w) or "
-                "(D, channels, h, w) with D entries in each; NADs.from_vectors completes a basis"
-            )
+            shape = tuple(vectors.shape)
+            raise ValueError(f"got vectors of shape {shape}; expected a complete basis: NADs.from_vectors makes one")
         object.__setattr__(self, "vectors", vectors)
         for name in _SERIES:
             given = getattr(self, name)
@@ -107,13 +108,9 @@ class NADs:
         if values.shape != (count,) or bool((values[1:] > values[:-1]).any()) or float(values[-1]) < 0:
             raise ValueError(f"got eigenvalues of shape {tuple(values.shape)}; expected ({count},), descending, from 0")
         basis = torch.linalg.qr(rows.T, mode="complete").Q.T
-        return cls(
-            fix_signs(basis).to(torch.float32).reshape(dimension, *vectors.shape[1:]),
-            torch.cat([values, values.new_zeros(dimension - count)]),
-            torch.full((dimension,), math.nan, dtype=torch.float64),
-            torch.full((dimension,), math.nan, dtype=torch.float64),
-            metadata,
-        )
+        complete = fix_signs(basis).to(torch.float32).reshape(dimension, *vectors.shape[1:])
+        unknown = torch.full((dimension,), math.nan, dtype=torch.float64)
+        return cls(complete, torch.cat([values, values.new_zeros(dimension - count)]), unknown, unknown, metadata)
 
     @property
     def image_shape(self) -> tuple[int, ...]:
@@ -124,6 +121,8 @@ class NADs:
         return len(self.vectors)
 
     def __getitem__(self, index: int | slice) -> Tensor:
+        if not isinstance(index, slice):
+            self.warn_if_arbitrary(range(len(self))[index])
         return self.vectors[index]
 
     def __repr__(self) -> str:
@@ -139,9 +138,12 @@ class NADs:
         made = [str(self.metadata[key]) for key in ("architecture", "estimator", "method") if self.metadata.get(key)]
         made += [f"{self.metadata['num_networks']} networks"] if self.metadata.get("num_networks") else []
         values = ", ".join(f"{value:.3g}" for value in self.eigenvalues[:4].tolist())
+        notes = [f"arbitrary from index {self.rank} on: no network tells"] if self.rank < len(self) else []
+        notes += self.metadata.get("notes", [])
         return (
             f"{len(self)} NADs of {' x '.join(map(str, self.image_shape))} pixels: {', '.join(made)}\n"
             f"    {known}\n    eigenvalues {values}, ..., {float(self.eigenvalues[-1]):.3g}"
+            + "".join(f"\n    {note}" for note in notes)
         )
 
     @functools.cached_property
@@ -174,6 +176,24 @@ class NADs:
         spaces = self.eigenspaces
         return None if spaces is None else max(spaces, key=len).start
 
+    @functools.cached_property
+    def rank(self) -> int:
+        """How many eigenvalues stand above rounding: behind these the basis is arbitrary, unless it is a closed form's.
+
+        A network with k features gives k directions. A single direction that is left is known by the others.
+        """
+        if self.metadata.get("method") == "analytic":
+            return len(self)
+        least = len(self) * torch.finfo(torch.float64).eps * float(self.eigenvalues[0])
+        count = int((self.eigenvalues > least).sum())
+        return count if 0 < count < len(self) - 1 else len(self)
+
+    def warn_if_arbitrary(self, index: int) -> None:
+        """Warn of an index from which on these NADs say nothing of the architecture."""
+        if index >= self.rank:
+            remedy = f"only {self.rank} of {len(self)} eigenvalues are not zero: draw more networks"
+            warnings.warn(f"NAD {index} is arbitrary, {remedy}", stacklevel=3)
+
     def covariance(self) -> Tensor:
         """The covariance that the NADs diagonalise: shape (D, D), float64."""
         self._check_complete()
@@ -194,10 +214,8 @@ class NADs:
     def _check_complete(self) -> None:
         count, dimension = len(self.vectors), math.prod(self.image_shape)
         if count < dimension:
-            raise ValueError(
-                f"got the first {count} NADs of {dimension}, and what lies outside their span is not known; for the "
-                "alignment of a direction use nadtools.analytic.covariances(...)['image'].quadratic(v)"
-            )
+            remedy = "nadtools.analytic.covariances(...)['image'].quadratic(v) is an alignment"
+            raise ValueError(f"got the first {count} NADs of {dimension}, and the others are not known; {remedy}")
 
     def _alignments(self, directions: list[Tensor]) -> Tensor:
         self._check_complete()
@@ -295,3 +313,22 @@ def captured_energy(vectors: Tensor | NADs, reference: NADs, k: int) -> float:
     rows = _rows("vectors", vectors, k, reference.image_shape)
     coordinates = rows @ reference.vectors.flatten(1).to(torch.float64).T
     return float((coordinates.square() @ reference.eigenvalues).sum() / reference.eigenvalues[:k].sum())
+
+
+def compare(nads: Mapping[str, NADs], k: int = 10) -> pd.DataFrame:
+    """A table of NADs by name, for images of one shape, with a row for each.
+
+    Columns: num_resolved; steps, the indices at which the eigenspaces before the bulk end; rank; effective_rank,
+    (Σ λ)² / Σ λ², from 1 to D; and of the first k directions, for every name, overlap with NAME and energy of NAME: how
+    much of NAME's covariance they hold (:func:`subspace_overlap`, :func:`captured_energy`).
+    """
+    checks.instance("nads", nads, Mapping, "a dict from names to NADs")
+    rows: dict[str, dict[str, Any]] = {}
+    for name, one in nads.items():
+        checks.instance(f"nads[{name!r}]", one, NADs, "NADs")
+        ends = [space.stop for space in one.eigenspaces or () if space.stop <= (one.num_resolved or 0)]
+        effective = float(one.eigenvalues.sum().square() / one.eigenvalues.square().sum())
+        row = {"num_resolved": one.num_resolved, "steps": tuple(ends), "rank": one.rank, "effective_rank": effective}
+        row |= {f"overlap with {other}": subspace_overlap(one, nads[other], k) for other in nads}
+        rows[name] = row | {f"energy of {other}": captured_energy(one, nads[other], k) for other in nads}
+    return pd.DataFrame.from_dict(rows, orient="index")

@@ -176,10 +176,8 @@ def check_independent_images(network: nn.Module, x: Tensor) -> None:
     with torch.no_grad():
         together, alone = network(x.clone()), network(x[:1].clone())
     if not torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
-        raise ValueError(
-            "the network's output for an image depends on the other images of its batch, in evaluation mode, too (as "
-            "normalisation with track_running_stats=False does): it is not a function of one image"
-        )
+        # As normalisation with track_running_stats=False does, in evaluation mode, too.
+        raise ValueError("the network's output for an image depends on the other images of its batch: it has no NADs")
 
 
 def check_networks_differ(first: nn.Module, second: object) -> None:

@@ -2,13 +2,16 @@ r"""The linear layer that a network ends in, found automatically.
 
 A network :math:`f(x) = a^T h(x) + b` whose output weights a are independent of the rest, with mean zero and equal
 variance s², has :math:`E_a[g g^T] = s^2 J^T J`, with g and J the secants or gradients of f and of h. So the output
-layer can be averaged out exactly, and the bias b never matters.
+layer can be averaged out exactly, and the bias b never matters. Several outputs with weights of their own have the same
+average. Where a is zero at initialisation, s² = 1 stands in its place: it is a factor of all eigenvalues alike.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +19,28 @@ from torch import Tensor, nn
 from nadtools import checks
 from nadtools.networks import check_independent_images, on_images
 
-__all__ = ["OutputLayer", "check_network", "find_output_layer", "output_weight_variance"]
+__all__ = ["Output", "OutputLayer", "Selected", "check_network", "find_output_layer", "output_weight_variance"]
+
+Output = int | str | Callable[[Any], Tensor]
+_SWITCHED_OFF = 1e-3  # the largest weight of a layer that hardly lets anything through
+
+
+class Selected(nn.Module):
+    """A network of which one output counts, or the tensor behind a key, or what a function makes of its result."""
+
+    def __init__(self, network: nn.Module, output: Output) -> None:
+        super().__init__()
+        self.network, self.output = network, output
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The chosen outputs, (n, k) for a batch of n images."""
+        result = self.network(x)
+        if callable(self.output):
+            return self.output(result)
+        if isinstance(result, Tensor) and isinstance(self.output, int):
+            return result.flatten(1)[:, self.output, None]
+        chosen: Tensor = result[self.output]
+        return chosen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,17 +77,14 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
         raise TypeError(f"{made}; expected a torch.nn.Module: pass a callable such as lambda: MyNetwork()")
     if any(parameter.is_inference() for parameter in network.parameters()):
         raise ValueError("the network was built under torch.inference_mode(); build it outside")
-    network = network.to(device).eval().requires_grad_(False)
+    network = network.to(device).float().eval().requires_grad_(False)
     x = _probe(image_shape, device)
     with on_images(x, " (say what it takes by in_channels=... and image_size=...)"), torch.no_grad():
         # Copies, so that a network that works in place cannot change what the second call sees.
         first, second = network(x.clone()), network(x.clone())
-    checks.instance("an output of the network", first, Tensor, "a tensor with one output for each image")
-    if first.numel() != len(x):
-        raise ValueError(
-            f"the network returned shape {tuple(first.shape)} for {len(x)} images; expected one output for each "
-            "(build it with one output, or take one: NADs belong to a single function f)"
-        )
+    checks.instance("a result of the network", first, Tensor, "a tensor; output=... takes one out of dicts and tuples")
+    if first.ndim < 1 or len(first) != len(x) or not first.numel():
+        raise ValueError(f"the network returned shape {tuple(first.shape)} for {len(x)} images; expected (3, outputs)")
     if not bool(torch.isfinite(first).all()):
         raise ValueError("the network returned NaN or infinite values at initialisation; expected finite ones")
     if not torch.equal(first, second):
@@ -73,7 +94,7 @@ def check_network(network: object, image_shape: tuple[int, int, int], device: to
 
 
 def find_output_layer(network: nn.Module, image_shape: tuple[int, int, int]) -> OutputLayer | None:
-    """Cut the network in front of the linear layer whose output is the network's output; None if it has none."""
+    """Cut the network in front of the linear layer of whose outputs the network's are some; None if it has none."""
     parameter = next(network.parameters(), None)
     x = _probe(image_shape, parameter.device if parameter is not None else torch.device("cpu"))
     calls: list[tuple[nn.Linear, Tensor]] = []
@@ -82,15 +103,18 @@ def find_output_layer(network: nn.Module, image_shape: tuple[int, int, int]) -> 
         assert isinstance(layer, nn.Linear)
         calls.append((layer, output.detach().clone()))
 
-    linear = [layer for layer in network.modules() if isinstance(layer, nn.Linear) and layer.out_features == 1]
+    linear = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
     handles = [layer.register_forward_hook(record) for layer in linear]
     try:
         with torch.no_grad():
-            output = network(x)
+            output = network(x).reshape(len(x), 1, -1)
     finally:
         for handle in handles:
             handle.remove()
-    matching = [layer for layer, seen in calls if torch.equal(seen.flatten(), output.flatten())]
+    calls = [
+        (layer, seen.reshape(len(x), -1, 1)) for layer, seen in calls if seen.numel() == len(x) * layer.out_features
+    ]
+    matching = [layer for layer, seen in calls if bool((seen == output).all(0).any(0).all())]
     if not matching or sum(layer is matching[-1] for layer, _ in calls) != 1:
         return None
     return OutputLayer(network, matching[-1])
@@ -101,7 +125,7 @@ def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -
 
     The weights of a few fresh networks are tested for mean zero and equal variance. PyTorch's default for a
     linear layer with k inputs, uniform on ±1/sqrt(k), is recognised and its exact variance 1/(3k) returned; other
-    initialisations are measured.
+    initialisations are measured. For weights of zero it is 1.
     """
     fan_in = cut.layer.in_features
     name = next(name for name, module in cut.network.named_modules() if module is cut.layer)
@@ -114,7 +138,7 @@ def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -
     sample = torch.stack(weights)
     total, mean_square = sample.numel(), float(sample.square().mean())
     if mean_square == 0:
-        return None
+        return 1.0
     # Means: of all weights together, and, summed over inputs, of each weight over networks.
     overall = float(sample.mean()) / (mean_square / total) ** 0.5
     by_input = float(sample.mean(0).square().sum()) * count / mean_square
@@ -129,6 +153,17 @@ def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -
     is_default = float(sample.abs().max()) <= fan_in**-0.5 * (1 + 1e-6)
     is_default &= abs(mean_square / exact - 1) < 5 * (0.8 / total) ** 0.5
     return exact if is_default else mean_square
+
+
+def switched_off(network: nn.Module, cut: OutputLayer | None) -> list[str]:
+    """What has to be said of layers that start at zero, or nearly so: of the output layer, and of others."""
+    head = None if cut is None else cut.layer.weight
+    zero = head is not None and not bool(head.any())
+    said = ["the output layer starts at zero: weights of variance 1 stand in its place"] if zero else []
+    kinds = ((name, value) for name, value in network.named_parameters() if re.search(r"weight$|scale|gamma", name))
+    off = [name for name, value in kinds if value is not head and float(value.abs().max()) <= _SWITCHED_OFF]
+    said += [f"layers that start at zero or nearly so, {len(off)} in number, play no part: {off[0]}..."] if off else []
+    return said
 
 
 def _probe(image_shape: tuple[int, int, int], device: torch.device) -> Tensor:

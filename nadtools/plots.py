@@ -26,6 +26,8 @@ def _subplots(*shape: int, **options: Any) -> Any:
 def plot_nads(nads: NADs, count: int = 12) -> Any:
     """Draw the first NADs, each with zero in the middle of the colour scale; of several channels the first.
 
+    Those that are arbitrary (:attr:`nadtools.NADs.rank`) are grey.
+
     Returns an array of matplotlib axes; without matplotlib it raises ModuleNotFoundError.
     """
     total = len(nads.vectors)
@@ -38,7 +40,8 @@ def plot_nads(nads: NADs, count: int = 12) -> Any:
         if index < count:
             image = nads.vectors[index].reshape(-1, *nads.vectors.shape[-2:])[0].numpy()
             limit = abs(image).max()
-            one.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+            colours = "RdBu_r" if index < nads.rank else "Greys"
+            one.imshow(image, cmap=colours, vmin=-limit, vmax=limit, interpolation="nearest")
             one.set_title(f"NAD {index}", fontsize=9)
     return axes
 

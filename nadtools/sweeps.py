@@ -105,14 +105,12 @@ def sweep(
 ) -> pd.DataFrame:
     r"""Train an architecture on D(v) for many directions v, or on problems of other kinds; one row per training.
 
-    What is random in a training depends on its seed alone (see :func:`unit_seeds`), and not on the direction, the order
-    of the work or the worker. So at one seed all directions share the initial network, the labels, the order of the
-    samples, and the noise before its part along v is taken out. Differences between directions then come from the
-    directions; what a seed adds is common to them. Error bars have to come from several seeds.
+    What is random in a training depends on its seed alone (see :func:`unit_seeds`). So at one seed all directions share
+    the initial network, the labels, the order of the samples, and the noise before its part along v is taken out: what
+    a seed adds is common to them, and error bars have to come from several seeds.
 
-    Each training runs on one thread, whatever runs it: rounding depends on the number of threads, and a training
-    amplifies it. The same call gives the same numbers in one process, in several and on a cluster of like machines.
-    On a GPU rounding differs from run to run, and the samples are other draws than a CPU's.
+    Each training runs on one thread, so that the same call gives the same numbers in one process, in several and on a
+    cluster of like machines. On a GPU rounding differs from run to run, and the samples are other draws than a CPU's.
 
     Parameters
     ----------
@@ -305,10 +303,8 @@ def _check_problems(
     for label, problem in problems.items():
         x, y = problem.sample(2, derive_seed(0, "check"), device=device)
         if x.ndim != 4 or len(x) != 2 or not x.is_floating_point() or y.shape != (2,) or y.dtype != torch.int64:
-            raise ValueError(
-                f"the problem {label!r} gave x {tuple(x.shape)} {x.dtype} and y {tuple(y.shape)} {y.dtype} for 2 "
-                "samples; expected floating point (2, channels, h, w) and int64 (2,)"
-            )
+            gave = f"the problem {label!r} gave x {tuple(x.shape)} {x.dtype} and y {tuple(y.shape)} {y.dtype}"
+            raise ValueError(f"{gave} for 2 samples; expected floating point (2, channels, h, w) and int64 (2,)")
         shapes[tuple(x.shape[1:])] = label
     if len(shapes) > 1:
         found = ", ".join(f"{shape} for {label!r}" for shape, label in shapes.items())
@@ -370,7 +366,5 @@ def _add(digest: Any, value: Any) -> None:
             digest.update(f"{field.name}\0".encode())
             _add(digest, getattr(value, field.name))
     else:
-        raise TypeError(
-            f"got a problem with a part of type {type(value).__name__}, by which no journal can tell it from another; "
-            "expected a dataclass of tensors, numbers, texts, tuples and other such dataclasses"
-        )
+        expected = "a dataclass of tensors, numbers, texts, tuples and other such dataclasses, for a journal to tell"
+        raise TypeError(f"got a problem with a part of type {type(value).__name__}; expected {expected}")

@@ -18,10 +18,8 @@ Kronecker product.
 **With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by
 :math:`\dot\Lambda(p, p') = E[\varphi'(z_p) \varphi'(z_{p'})]`, where the z are normal with the covariance that the same
 kind of recursion carries forward. In the limit of infinite width f is a Gaussian process with a kernel K, and
-:math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. **The recursion is exact there at x₀ = 0 only**: by the
-chain rule every activation gives :math:`\dot\Lambda` times the mixed derivative of the kernel before it, plus second
-derivatives of Λ times products of *first* derivatives of that kernel. These vanish at x₀ = 0, because K(x, 0) is even
-in x; elsewhere they do not, and the recursion leaves them out.
+:math:`C = \partial_x \partial_{x'} K(x, x')` at x = x' = x₀. **The recursion is exact there at x₀ = 0 only**, where the
+first derivatives of K vanish, because K(x, 0) is even in x; elsewhere it leaves the terms with them out.
 
 ``nonlinearity="linear"`` takes :math:`\dot\Lambda = E[\varphi'^2]` everywhere: the limit at x₀ = 0 for convolutions
 without padding, where all positions have the same z, and an approximation else.
@@ -39,11 +37,11 @@ import torch
 from torch import Tensor, nn
 
 from nadtools import checks, storage
-from nadtools.analytic.covariance import Covariance, require_memory
+from nadtools.analytic.covariance import Covariance
 from nadtools.analytic.graph import Network, trace
 from nadtools.analytic.operations import NoRuleError
 from nadtools.analytic.spectrum import decompose
-from nadtools.device import derive_seed, generator, stream, unaffected_by_context
+from nadtools.device import derive_seed, generator, require_memory, stream, unaffected_by_context
 from nadtools.nads import NADs
 from nadtools.networks import network_source
 
@@ -76,8 +74,7 @@ def analytic_nads(
         A name that :func:`nadtools.build` knows; a network that torch.fx can trace, of layers that have a rule (see
         :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is looked at,
         for its layers and the variances of its weights, which must be initial ones.
-    image_size : (int, int)
-    in_channels : int
+    image_size, in_channels : (int, int), int
     nonlinearity : {"linear", "infinite-width"}
         See the head of this module, also for what is exact.
     evaluation_point : {"zero", "normal"} or Tensor

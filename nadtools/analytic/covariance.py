@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from nadtools.device import available_memory
+from nadtools.device import require_memory
 
-__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "mixing", "require_memory"]
+__all__ = ["AxisMap", "Covariance", "fixed", "kernel", "mixing"]
 
 Change = Callable[[Tensor], Tensor]  # of arrays (left, n, n, right)
 
@@ -166,13 +166,6 @@ class Covariance:
     def map(self, function: Callable[[Tensor], Tensor]) -> Covariance:
         """A function of the (P, P) matrix."""
         return Covariance.from_matrix(function(self.matrix()), self.sizes)
-
-
-def require_memory(needed: int, what: str, advice: str) -> None:
-    """Refuse what would not fit."""
-    free = available_memory(torch.device("cpu"))
-    if free is not None and needed > free:
-        raise MemoryError(f"{what} need about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; {advice}")
 
 
 def _check_memory(sizes: Sequence[int]) -> None:

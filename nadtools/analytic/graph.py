@@ -59,10 +59,8 @@ class Network:
                 if part is None:
                     continue
                 if weights & met.get(name, set()):
-                    raise NoRuleError(
-                        f"{step.layer} and a layer after it read {name}, and no independent weights on the way to "
-                        "their sum make them uncorrelated; put a convolution or a linear layer in one of the two paths"
-                    )
+                    both = f"{step.layer} and a layer after it read {name} and meet again without weights on the way"
+                    raise NoRuleError(f"{both}: they are correlated; put a convolution in one of the two paths")
                 found[name] = found[name] + part if name in found else part
                 met[name] = weights | met.get(name, set())
         if self.image not in found:
@@ -76,7 +74,7 @@ class Network:
         for step in self.steps[1:]:
             before = [met[name] for name in step.inputs]
             if step.operation.forward is None or sum(map(len, before)) > len(set().union(*before)):
-                raise NoRuleError(f"{step.layer} has no rule at infinite width; use nonlinearity='linear'")
+                raise NoRuleError(f"{step.layer} has no rule at infinite width: try averages or nonlinearity='linear'")
             found[step.name] = step.operation.forward([found[name] for name in step.inputs])
             met[step.name] = {step.name} if step.operation.weights else set().union(*before)
         return found
@@ -118,10 +116,8 @@ def _traced(network: nn.Module, image_shape: tuple[int, int, int]) -> fx.Graph:
     try:
         graph = _Tracer().trace(network)
     except Exception as error:  # any error of the network's own code, run on proxies
-        raise ValueError(
-            f"torch.fx cannot trace the network ({type(error).__name__}: {error}); write its forward() without "
-            "branches that depend on values, or use nadtools.estimate_nads"
-        ) from error
+        problem = f"torch.fx cannot trace the network ({type(error).__name__}: {error})"
+        raise ValueError(f"{problem}; do without branches that depend on values, or use estimate_nads") from error
     runnable = fx.GraphModule(network, graph)
     graph.eliminate_dead_code()
     for number, node in enumerate(graph.nodes):
@@ -134,10 +130,8 @@ def _traced(network: nn.Module, image_shape: tuple[int, int, int]) -> fx.Graph:
         with torch.no_grad():
             _Recorder(runnable, graph=graph).run(x)
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
-        raise ValueError(
-            f"the network does not accept images of shape {tuple(x.shape)} (batch, channels, height, width): {error}; "
-            "say what it takes by in_channels=... and image_size=..."
-        ) from error
+        problem = f"the network does not accept images of shape {tuple(x.shape)}: {error}"
+        raise ValueError(f"{problem}; say what it takes by in_channels=... and image_size=...") from error
     return graph
 
 

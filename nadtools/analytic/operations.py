@@ -72,10 +72,8 @@ class Call:
 
     def refuse(self, reason: str) -> NoReturn:
         """Say that there is no rule."""
-        raise NoRuleError(
-            f"{self.name} ({self.kind}): {reason}. Leave the layer out or put one with a rule in its place; or use "
-            "nadtools.estimate_nads, which draws networks and takes any layer"
-        )
+        remedy = "Put a layer with a rule in its place, or use nadtools.estimate_nads, which takes any layer"
+        raise NoRuleError(f"{self.name} ({self.kind}): {reason}. {remedy}")
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
         """An argument by position or name."""

@@ -88,10 +88,8 @@ class DeepLinearModel(nn.Module):
         m, self.stride, sigmas = check_model(prefilter, stride, sigma_theta=sigma_theta, sigma_phi=sigma_phi)
         checks.choice("weights", weights, get_args(WeightLaw))
         source = None if seed is None else generator(torch.device("cpu"), stream(seed, "deep linear weights"))
-        sizes = (len(m) // self.stride, len(m))
-        self.theta, self.phi = (
-            nn.Parameter(_draw(size, sigma, weights, source)) for size, sigma in zip(sizes, sigmas, strict=True)
-        )
+        self.theta = nn.Parameter(_draw(len(m) // self.stride, sigmas[0], weights, source))
+        self.phi = nn.Parameter(_draw(len(m), sigmas[1], weights, source))
         self.register_buffer("m", m.to(self.phi.dtype))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -105,10 +103,6 @@ class DeepLinearModel(nn.Module):
         # Entry kM + t is in row k, column t: the sum over rows is the multiplication by [I_M ... I_M].
         folded = filtered.unflatten(1, (self.stride, -1)).sum(1) / math.sqrt(self.stride)
         return (folded @ self.theta).unsqueeze(1)
-
-    def extra_repr(self) -> str:
-        """D and S, for ``print(model)``."""
-        return f"dimension={len(self.m)}, stride={self.stride}"
 
 
 def gradient_covariance(

@@ -140,17 +140,9 @@ def monte_carlo_accuracy(
     because :math:`P^{+T} v = K^+ a` is proportional to :math:`\Sigma^+ \mu` where :math:`\mu` is in the range of
     :math:`\Sigma`, and otherwise is a direction without noise, :math:`\Sigma K^+ a = \sigma^2 (1 - q) a = 0`.
 
-    Parameters
-    ----------
-    v, pooling_matrix
-        As in :func:`bayes_accuracy`, with one direction.
-    num_samples : int
-        The standard error is at most :math:`1 / (2 \sqrt{\text{num\_samples}})`.
-
-    Returns
-    -------
-    float
-        Share of samples on the right side. A rule that cannot tell (P v = 0) counts one half on each.
+    v and the matrix are those of :func:`bayes_accuracy`, with one direction. The result is the share of samples on the
+    right side, with a standard error of at most :math:`1 / (2 \sqrt{\text{num\_samples}})`. A rule that cannot tell
+    (P v = 0) counts one half on each.
     """
     direction, matrix = _check_problem(v, pooling_matrix)
     if direction.ndim != 1:
@@ -369,10 +361,8 @@ def _check_problem(v: ArrayLike, pooling_matrix: ArrayLike) -> tuple[Array, Arra
     if matrix.ndim != 2 or not matrix.size:
         raise ValueError(f"got pooling_matrix of shape {matrix.shape}; expected (M, D)")
     if direction.ndim < 1 or direction.shape[-1] != matrix.shape[1]:
-        raise ValueError(
-            f"got v of shape {direction.shape} for a pooling_matrix of shape {matrix.shape}; "
-            f"expected ({matrix.shape[1]},), or a batch (..., {matrix.shape[1]})"
-        )
+        expected = f"({matrix.shape[1]},), or a batch (..., {matrix.shape[1]})"
+        raise ValueError(f"got v of shape {direction.shape} for a matrix of shape {matrix.shape}; expected {expected}")
     largest = np.abs(direction).max(axis=-1, keepdims=True, initial=0)
     if (largest == 0).any():
         raise ValueError("got v = 0, which has no direction; expected a non-zero vector")

@@ -470,7 +470,7 @@ def _nan() -> nn.Module:
     ("arguments", "error", "message"),
     [
         ({"architecture": "alexnet"}, ValueError, "unknown architecture name 'alexnet'; known are"),
-        ({"architecture": lambda: Network(outputs=4)}, ValueError, r"\(3, 4\) for 3 images; expected one output"),
+        ({"architecture": lambda: nn.Flatten(0)}, ValueError, r"\(192,\) for 3 images; expected \(3, outputs\)"),
         ({"architecture": lambda: nn.Linear(5, 1)}, ValueError, "does not accept images"),
         ({"architecture": Random}, ValueError, "different values for the same input"),
         ({"architecture": _nan}, ValueError, "NaN or infinite values"),

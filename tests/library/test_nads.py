@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from small_networks import SMALL, Network, estimate
+from torch import nn
 
 import nadtools as nt
 
@@ -142,3 +143,46 @@ def test_overlap_and_energy_against_dense_formulas():
         nt.subspace_overlap(a, b, 70)
     with pytest.raises(ValueError, match="expected at least"):
         nt.captured_energy(a[:, :4], reference, 2)
+
+
+def test_directions_that_no_network_tells_are_arbitrary_and_using_them_warns():
+    """Two networks of 12 features span 24 directions of 64."""
+    nads, full = (estimate(Network, number) for number in (2, 8))
+    assert (nads.rank, full.rank) == (24, 64)
+    assert "arbitrary from index 24 on" in repr(nads) and "arbitrary" not in repr(full)
+    x = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    y = torch.tensor([0, 1, 0, 1])
+    with pytest.warns(UserWarning, match="NAD 30 is arbitrary, only 24 of 64"):
+        nads[30]
+    with pytest.warns(UserWarning, match="NAD 63 is arbitrary"):
+        nads[-1]
+    with pytest.warns(UserWarning, match="NAD 24 is arbitrary"):
+        nt.poison(x, y, nads, 24, 0.1)
+    with pytest.warns(UserWarning, match="NAD 63 is arbitrary"):
+        nt.flip(x, nads)
+    # What is known, slices, a complete estimate and a closed form warn of nothing: pytest would raise.
+    nt.poison(x, y, nads, 23, 0.1)
+    nt.flip(x, full)
+    blind = nt.analytic_nads(lambda: nn.Sequential(nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 1)), (8, 8))
+    assert blind.rank == 64 and float(blind.eigenvalues[-1]) == 0
+    assert (nads[23].shape, nads[20:30].shape, blind[63].shape) == ((8, 8), (10, 8, 8), (8, 8))
+
+
+def test_compare_says_what_the_functions_say():
+    known = {"linear": nt.analytic_nads("lenet", (16, 16)), "a few": nt.estimate_nads("lenet", 3, image_size=(16, 16))}
+    table = nt.compare(known, k=4)
+    assert list(table.index) == ["linear", "a few"]
+    for name, one in known.items():
+        row = table.loc[name]
+        assert (row["num_resolved"], row["rank"]) == (one.num_resolved, one.rank)
+        ends = [space.stop for space in one.eigenspaces]
+        assert list(row["steps"]) == ends[: len(row["steps"])] and max((0, *row["steps"])) == one.num_resolved
+        for other, reference in known.items():
+            assert row[f"overlap with {other}"] == nt.subspace_overlap(one, reference, 4)
+            assert row[f"energy of {other}"] == nt.captured_energy(one, reference, 4)
+    assert table.loc["linear", "overlap with linear"] == pytest.approx(1)
+    isotropic = nt.NADs.from_vectors(torch.eye(9).view(9, 3, 3), torch.ones(9))
+    assert nt.compare({"all": isotropic}, k=2).loc["all", "effective_rank"] == pytest.approx(9)
+    for bad in ([isotropic], {"x": torch.ones(2)}):
+        with pytest.raises(TypeError, match=r"nads.* of type"):
+            nt.compare(bad)

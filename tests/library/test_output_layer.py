@@ -58,7 +58,7 @@ def test_the_variance_is_that_of_the_layers_initialisation():
     assert variance(Network) == 1 / 36
     measured = variance(normal)
     assert measured is not None and measured == pytest.approx(0.49, rel=5 * math.sqrt(2 / 768))
-    assert variance(shifted) is None and variance(zero) is None
+    assert variance(shifted) is None and variance(zero) == 1.0
     with pytest.warns(UserWarning, match="do not have mean zero and equal variance"):
         estimate(shifted)
 
@@ -105,3 +105,93 @@ def test_without_a_final_linear_layer_the_output_is_sampled_and_a_warning_says_s
     with pytest.warns(UserWarning, match="does not end in a linear layer"):
         nads = estimate(factory)
     assert nads.metadata["output_weight_variance"] is None
+
+
+class Wrapped(nn.Module):
+    """A network whose outputs are inside something."""
+
+    def __init__(self, kind: type) -> None:
+        super().__init__()
+        self.network, self.kind = Network(outputs=3), kind
+
+    def forward(self, x: torch.Tensor) -> object:
+        outputs = self.network(x)
+        return {"logits": outputs, "other": x} if self.kind is dict else (x, outputs)
+
+
+def three() -> nn.Module:
+    return Network(outputs=3)
+
+
+def test_of_several_outputs_the_covariance_is_the_mean_of_theirs():
+    together = estimate(three, average_output_layer=False)
+    alone = [estimate(three, average_output_layer=False, output=number) for number in range(3)]
+    mean = torch.stack([nads.covariance() for nads in alone]).mean(0)
+    torch.testing.assert_close(together.covariance(), mean, rtol=1e-4, atol=1e-6 * float(mean.abs().max()))
+    assert float((alone[0].covariance() - mean).norm() / mean.norm()) > 0.1
+    assert (together.metadata.get("output"), alone[2].metadata["output"]) == (None, "2")
+    gradients = estimate(three, estimator="gradient", average_output_layer=False)
+    each = [estimate(three, estimator="gradient", average_output_layer=False, output=number) for number in range(3)]
+    mean = torch.stack([nads.covariance() for nads in each]).mean(0)
+    torch.testing.assert_close(gradients.covariance(), mean, rtol=1e-4, atol=1e-6 * float(mean.abs().max()))
+
+
+def test_averaged_outputs_are_alike_and_are_found_in_dicts_and_tuples():
+    averaged = estimate(three)
+    assert averaged.metadata["output_weight_variance"] == 1 / 36
+    for factory, output in (
+        (three, 1),
+        (lambda: Wrapped(dict), "logits"),
+        (lambda: Wrapped(tuple), 1),
+        (lambda: Wrapped(dict), lambda result: result["logits"][:, 2]),
+    ):
+        nads = estimate(factory, output=output)
+        torch.testing.assert_close(nads.covariance(), averaged.covariance())
+    with pytest.raises(TypeError, match=r"got a result of the network of type dict.*output="):
+        estimate(lambda: Wrapped(dict))
+    with pytest.raises(ValueError, match="several outputs for the estimator 'mixed'; take one"):
+        estimate(three, estimator="mixed")
+    with pytest.raises(TypeError, match="output of type float; expected an int, a key or a function"):
+        estimate(three, output=1.5)
+
+
+def test_outputs_behind_a_softmax_are_sampled():
+    with pytest.warns(UserWarning, match="does not end in a linear layer"):
+        nads = estimate(lambda: nn.Sequential(Network(outputs=3), nn.Softmax(1)))
+    assert nads.metadata["output_weight_variance"] is None and float(nads.eigenvalues[0]) > 0
+
+
+def test_one_factory_serves_an_estimate_and_a_sweep():
+    def factory() -> nn.Module:
+        return nt.build("mlp", hidden=(8,), image_size=SMALL, seed=int(torch.randint(10**6, ())))
+
+    nads = estimate(factory)
+    config = nt.TrainConfig(epochs=1, batch_size=16)
+    table = nt.sweep(factory, [nads[0]], num_train=32, num_test=16, config=config, device="cpu", progress=False)
+    assert len(table) == 1 and nads.metadata["output_weight_variance"] == 1 / 24
+
+
+def test_a_head_that_starts_at_zero_is_replaced_by_one_of_variance_1_and_this_is_said():
+    def zero(outputs: int = 1) -> nn.Module:
+        network = Network(outputs=outputs)
+        nn.init.zeros_(network.output.weight)
+        return network
+
+    drawn, nads, several = estimate(Network), estimate(zero), estimate(lambda: zero(3))
+    torch.testing.assert_close(nads.covariance(), 36 * drawn.covariance())
+    torch.testing.assert_close(several.covariance(), nads.covariance())
+    assert nads.metadata["notes"] == ["the output layer starts at zero: weights of variance 1 stand in its place"]
+    assert "starts at zero" in repr(nads) and "notes" not in drawn.metadata
+
+
+def test_branches_that_start_at_zero_are_named():
+    nads = estimate("convnext", 2, image_size=(16, 16), depth=1, width=0.1)
+    (note,) = nads.metadata["notes"]
+    assert note.startswith("layers that start at zero or nearly so, 2 in number") and "layer_scale" in note
+    assert note in repr(nads)
+
+
+def test_networks_in_double_precision_and_compiled_ones_are_taken_as_they_are():
+    expected = estimate(Network).vectors
+    for factory in (lambda: Network().double(), lambda: torch.compile(Network())):
+        torch.testing.assert_close(estimate(factory).vectors[0], expected[0], rtol=1e-3, atol=1e-4)
