@@ -239,6 +239,9 @@ def margins(
     The sign is looked at for t = ±max_distance/4096, twice that, and so on; between the first two that differ the
     crossing is found by bisection. Two crossings between neighbours go unseen.
 
+    Returns a tensor (n,), or () for a single point; float64, on the CPU. It is infinite where there is no boundary
+    within ``max_distance``.
+
     Parameters
     ----------
     network, points, direction
@@ -247,12 +250,6 @@ def margins(
         How far to look, on both sides. Positive.
     dtype
         As for :func:`boundary_angle`.
-
-    Returns
-    -------
-    Tensor
-        Shape (n,), or () for a single point; float64, on the CPU. Infinite where there is no boundary within
-        ``max_distance``.
     """
     max_distance = checks.positive_number("max_distance", max_distance)
     points, unit, single = _check_points(points, {"direction": direction}, dtype)

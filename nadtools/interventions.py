@@ -6,8 +6,9 @@ Source: *Neural Anisotropy Directions*, section 4.2; the code of the carriers is
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +20,7 @@ from nadtools.nads import NADs
 __all__ = ["decode", "flip", "poison"]
 
 Replace = Literal["own", "all"]
+Array = Tensor | np.ndarray[Any, Any]
 
 _BATCH = 1024
 _DTYPES = (torch.float32, torch.float64)
@@ -26,8 +28,8 @@ _DTYPES = (torch.float32, torch.float64)
 
 @unaffected_by_context()
 def poison(
-    x: Tensor,
-    y: Tensor,
+    x: Array,
+    y: Array,
     nads: NADs | Tensor,
     index: int,
     epsilon: float,
@@ -46,10 +48,13 @@ def poison(
     NADs of several channels span whole images: they count as C = 1. The image's component along its carrier is
     replaced, :math:`x' = x + (\pm\epsilon - \langle x, u \rangle) u`, so the other content of the image stays.
 
+    Returns a tensor (n, channels, h, w) of the dtype and on the device of x. Pixels may lie outside [0, 1].
+
     Parameters
     ----------
     x : Tensor
-        Shape (n, channels, h, w), float32 or float64, finite. In pixel units, before any normalisation.
+        Shape (n, channels, h, w), float32 or float64, finite. In pixel units, before any normalisation. A NumPy array,
+        channels behind columns, and bytes from 0 to 255, which become floats up to 1, are taken, too.
     y : Tensor
         Shape (n,), integers from 0 to num_classes - 1.
     nads : NADs or Tensor
@@ -64,16 +69,11 @@ def poison(
         coefficients; with ``"own"`` they need not be, as the others still hold image content.
     num_classes : int, optional
         None takes the largest label + 1.
-
-    Returns
-    -------
-    Tensor
-        Shape, dtype and device of x. Pixels may lie outside [0, 1].
     """
     checks.choice("replace", replace, get_args(Replace))
-    x = checks.images("x", x, _DTYPES)
+    x = _images(x, nads)
     most = checks.LARGEST if num_classes is None else positive_int("num_classes", num_classes)
-    y = checks.labels("y", y, len(x), most)
+    y = checks.labels("y", torch.as_tensor(y) if isinstance(y, np.ndarray) else y, len(x), most)
     y, num_classes = y.to(x.device), int(y.max()) + 1 if num_classes is None else num_classes
     code = _code(x, nads, index, epsilon, num_classes)
     result = torch.empty_like(x, memory_format=torch.contiguous_format)
@@ -93,14 +93,13 @@ def poison(
 
 
 @unaffected_by_context()
-def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classes: int) -> Tensor:
+def decode(x: Array, nads: NADs | Tensor, index: int, epsilon: float, num_classes: int) -> Tensor:
     """Read the labels off poisoned images: the class whose coefficient is ±epsilon, as int64; -1 where there is none.
 
     The arguments are those of :func:`poison`, and x is what it returned. It is exact but for coincidences: another
-    class's coefficient may happen to be nearer to its own ±epsilon than the rounding of the pixels, about 1e-8 in
-    float32. Of 250,000 poisoned photographs one was misread so; poisoned in float64 it was not.
+    class's coefficient may be nearer to its own ±epsilon than the rounding of the pixels (one of 250,000 photographs).
     """
-    x = checks.images("x", x, _DTYPES)
+    x = _images(x, nads)
     code = _code(x, nads, index, epsilon, positive_int("num_classes", num_classes))
     result = torch.empty(len(x), dtype=torch.int64, device=x.device)
     for target, images in zip(result.split(_BATCH), x.split(_BATCH), strict=True):
@@ -113,7 +112,7 @@ def decode(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_class
 
 
 @unaffected_by_context()
-def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
+def flip(x: Array, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     r"""Reverse the order of the images' coefficients: :math:`x' = U\,\mathrm{flip}(U^T x)`, in each channel.
 
     What an image held along the first NAD it then holds along the last. The map is orthogonal, so nothing is lost, and
@@ -122,7 +121,7 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Shape (n, channels, h, w), float32 or float64, finite.
+        Shape (n, channels, h, w), float32 or float64, finite; or what :func:`poison` takes.
     nads : NADs or Tensor
         A complete orthonormal basis: NADs, or vectors of shape (D, h, w), which are applied to each channel, or
         (D, channels, h, w), which are applied to whole images.
@@ -130,7 +129,7 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
         Shape (D,): another permutation. Coefficient k of the result is coefficient ``order[k]`` of the image, and
         ``torch.argsort(order)`` undoes it. ``torch.arange(D)`` changes nothing. None reverses.
     """
-    x = checks.images("x", x, _DTYPES)
+    x = _images(x, nads)
     vectors = _check_vectors(x, nads)
     dimension = vectors[0].numel()
     if len(vectors) != dimension:
@@ -147,6 +146,16 @@ def flip(x: Tensor, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
         for target, images in zip(result.split(_BATCH), x.split(_BATCH), strict=True):
             torch.matmul(images.reshape(-1, dimension), matrix, out=target.view(-1, dimension))
     return result
+
+
+def _images(x: Any, nads: Any) -> Tensor:
+    """Images as floats (n, channels, h, w)."""
+    x = torch.from_numpy(np.ascontiguousarray(x)) if isinstance(x, np.ndarray) and x.dtype.kind in "fu" else x
+    if isinstance(x, Tensor) and x.ndim == 4:
+        x = x.float() / 255 if x.dtype == torch.uint8 else x
+        size = getattr(getattr(nads, "vectors", nads), "shape", ())[-2:]
+        x = x.movedim(3, 1) if x.shape[2:] != size == x.shape[1:3] else x
+    return checks.images("x", x, _DTYPES)
 
 
 class _Code(NamedTuple):

@@ -176,7 +176,6 @@ def check_independent_images(network: nn.Module, x: Tensor) -> None:
     with torch.no_grad():
         together, alone = network(x.clone()), network(x[:1].clone())
     if not torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
-        # As normalisation with track_running_stats=False does, in evaluation mode, too.
         raise ValueError("the network's output for an image depends on the other images of its batch: it has no NADs")
 
 

@@ -37,9 +37,11 @@ class Selected(nn.Module):
         result = self.network(x)
         if callable(self.output):
             return self.output(result)
-        if isinstance(result, Tensor) and isinstance(self.output, int):
-            return result.flatten(1)[:, self.output, None]
-        chosen: Tensor = result[self.output]
+        try:
+            of_tensor = isinstance(result, Tensor) and isinstance(self.output, int)
+            chosen: Tensor = result.flatten(1)[:, self.output, None] if of_tensor else result[self.output]
+        except (LookupError, TypeError) as error:
+            raise ValueError(f"got output={self.output!r}, which its result lacks ({error})") from error
         return chosen
 
 

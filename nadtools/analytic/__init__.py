@@ -68,6 +68,9 @@ def analytic_nads(
 ) -> NADs:
     r"""NADs of an architecture in closed form: no network is sampled.
 
+    The eigenvalues are those of one output (of several, their mean); exactly 0 where the linear network is blind.
+    Errors are 0, the overlap of halves is NaN: nothing is sampled. ``metadata["approximations"]`` has what is inexact.
+
     Parameters
     ----------
     architecture : str, nn.Module or callable
@@ -91,13 +94,6 @@ def analytic_nads(
         Of the network that is looked at, and of the points.
     **build_options
         For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
-
-    Returns
-    -------
-    NADs
-        The eigenvalues are those of one output (of several, their mean); exactly 0 where the linear network is blind.
-        ``eigenvalue_stderr`` is 0; the overlap of halves is NaN: nothing is sampled. What is not exact is
-        listed in ``metadata["approximations"]``.
 
     Raises
     ------

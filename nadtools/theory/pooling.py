@@ -59,6 +59,8 @@ MONTE_CARLO_CHUNK = 8192
 def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
     r"""The matrix P of a linear pooling layer, z = P x.
 
+    Its shape is (M, D); for images :math:`(h w / S^2, h w)`.
+
     Parameters
     ----------
     prefilter : str or array-like
@@ -72,11 +74,6 @@ def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
         * ``"identity"``: no filter, subsampling alone.
     stride, size
         For images the prefilter is applied along both axes.
-
-    Returns
-    -------
-    Tensor
-        Shape (M, D); for images :math:`(h w / S^2, h w)`.
     """
     sizes, strides = _check_geometry(size, stride)
     matrix: Array = np.ones((1, 1))

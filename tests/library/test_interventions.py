@@ -212,7 +212,7 @@ def test_bad_input_of_poisoning(changes, error, message):
 @pytest.mark.parametrize(
     ("x", "nads", "error", "message"),
     [
-        ((255 * X).to(torch.uint8), NADS, TypeError, r"torch.uint8; expected .* float32 or float64: x.float\(\) / 255"),
+        (X.to(torch.int16), NADS, TypeError, r"torch.int16; expected .* float32 or float64: x.float\(\) / 255"),
         (X.half(), NADS, TypeError, r"torch.float16"),
         (X.where(X.max() > X, math.nan), NADS, ValueError, "x with NaN or infinite entries"),
         (X, random_nads(5), ValueError, r"nads of shape \(25, 5, 5\) for images of shape \(3, 4, 4\)"),
@@ -257,3 +257,27 @@ def test_on_a_gpu_as_on_the_cpu():
         assert on_gpu.is_cuda
         torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=1e-5, rtol=0)
     assert torch.equal(nt.decode(nt.poison(x.cuda(), y, nads, 5, EPSILON), nads, 5, EPSILON, 10).cpu(), y)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_numpy_bytes_and_channels_last_are_the_same_images(channels):
+    source = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (6, channels, 8, 8), dtype=torch.uint8, generator=source)
+    y, basis = torch.tensor([0, 1, 0, 1, 1, 0]), nt.fourier_basis((8, 8))
+    x = pixels.float() / 255
+    poisoned, flipped = nt.poison(x, y, basis, 3, 0.1), nt.flip(x, basis)
+    last = pixels.movedim(1, 3)
+    for same in (
+        x.numpy(),
+        pixels,
+        pixels.numpy(),
+        last,
+        last.numpy(),
+        x.numpy().transpose(0, 2, 3, 1),
+        x.numpy()[::-1][::-1],
+    ):
+        torch.testing.assert_close(nt.poison(same, y.numpy(), basis, 3, 0.1), poisoned, rtol=0, atol=1e-6)
+        torch.testing.assert_close(nt.flip(same, basis), flipped, rtol=0, atol=1e-6)
+    assert torch.equal(nt.decode(poisoned.numpy(), basis, 3, 0.1, 2), y)
+    with pytest.raises(TypeError, match=r"x of .*int64"):
+        nt.flip(pixels.long(), basis)

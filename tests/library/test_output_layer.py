@@ -151,6 +151,9 @@ def test_averaged_outputs_are_alike_and_are_found_in_dicts_and_tuples():
         estimate(lambda: Wrapped(dict))
     with pytest.raises(ValueError, match="several outputs for the estimator 'mixed'; take one"):
         estimate(three, estimator="mixed")
+    for output in (3, "logits"):
+        with pytest.raises(ValueError, match=rf"got output={output!r}, which its result lacks"):
+            estimate(three, output=output)
     with pytest.raises(TypeError, match="output of type float; expected an int, a key or a function"):
         estimate(three, output=1.5)
 
