@@ -110,6 +110,25 @@ def test_gradients_beyond_convolutions_reach_the_input_and_nearly_every_paramete
     assert num_parameters(network) < num_parameters(nt.build(name, **{**options, "depth": 3}))
 
 
+@pytest.mark.parametrize("name", BEYOND)
+def test_networks_beyond_convolutions_have_nads_and_are_trained_by_name(name):
+    options = {"width": 0.25, "depth": 1}
+    nads = nt.estimate_nads(name, 2, image_size=(16, 16), device="cpu", progress=False, **options)
+    assert nads.metadata["symmetries"] == ("none" if name == "lstm" else "square")
+    config = nt.TrainConfig(1, 1e-3, batch_size=16, optimizer="adamw")
+    sizes = {"num_train": 32, "num_test": 16, "config": config}
+    table = nt.sweep(name, [nads[0]], device="cpu", progress=False, **sizes, **options)
+    assert table["test_loss"].notna().all()
+    if name == "lstm":
+        with pytest.raises(nt.analytic.NoRuleError, match=r"features \(|in features"):
+            nt.analytic_nads(name, (16, 16), **options)
+    else:
+        # Means over tokens see one patch: the images that repeat with it. Layers that mix tokens see more.
+        values = nt.analytic_nads(name, (16, 16), **options).eigenvalues
+        seen = {"vit": 64, "mixer": 256, "convnext": 64}[name]
+        assert int((values > 1e-12 * values[0]).sum()) == seen
+
+
 def test_patches_are_as_large_as_asked_for_and_positions_and_class_token_can_be_chosen():
     x = normal(2, 1, 32, 32)
     with torch.no_grad():
