@@ -50,6 +50,10 @@ ARCHITECTURE_NAMES: dict[str, str] = {
     "vgg11": "VGG-11",
     "resnet18": "ResNet-18",
     "densenet121": "DenseNet-121",
+    "vit": "vision transformer",
+    "mixer": "MLP-Mixer",
+    "convnext": "ConvNeXt",
+    "lstm": "LSTM",
 }
 
 #: Perceptually uniform map for quantities that start at zero; a name that Plotly and, in lower case, matplotlib know.
