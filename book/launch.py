@@ -41,7 +41,8 @@ def with_launch_cell(notebook: nbformat.NotebookNode, source: str | None) -> nbf
     cells = [cell for cell in notebook.cells if TAG not in cell.metadata.get("tags", [])]
     if source is not None:
         places = [k for k, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])]
-        cell = nbformat.v4.new_code_cell(source, id="launch", metadata={"tags": [TAG, "remove-cell"]})
+        metadata = {"jupyter": {"source_hidden": True}, "tags": [TAG, "remove-cell"]}
+        cell = nbformat.v4.new_code_cell(source, id="launch", metadata=metadata)
         cells.insert(places[0] if places else 0, cell)
     return nbformat.NotebookNode({**notebook, "cells": cells})
 

@@ -31,6 +31,8 @@ CHAPTERS = sorted(
     if re.search(r"here\.\w+_explorer\(", path.read_text(encoding="utf-8"))
 )
 SECONDS_TO_RUN = 300
+#: The toolbar of JupyterLab's cells looks in vain for the text of one that jupyterlab-myst draws. Nothing is seen of it.
+UNSEEN = "uncaught: Cannot read properties of undefined (reading 'node')"
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def test_the_explorer_works_in_lab(browser: Browser, lab: Lab, chapter: str) -> 
         if plan.start:
             start_and_stop(explorer, plan.start, plan.longer)
         dead += try_controls(explorer, plan.moves_after)
-        assert problems + dead == []
+        assert [problem for problem in problems if problem != UNSEEN] + dead == []
 
 
 BROKEN = """
