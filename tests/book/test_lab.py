@@ -31,7 +31,7 @@ CHAPTERS = sorted(
     if re.search(r"here\.\w+_explorer\(", path.read_text(encoding="utf-8"))
 )
 SECONDS_TO_RUN = 300
-#: The toolbar of JupyterLab's cells looks in vain for the text of one that jupyterlab-myst draws. Nothing is seen of it.
+#: JupyterLab's toolbar of cells looks in vain for the text of one that jupyterlab-myst draws. Nothing is seen of it.
 UNSEEN = "uncaught: Cannot read properties of undefined (reading 'node')"
 
 
