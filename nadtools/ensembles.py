@@ -73,7 +73,7 @@ def train_together(
     for network, one_train, one_test in zip(networks, train_data, test_data, strict=True):
         training.check_classes(network.to(resolved), one_train, one_test, resolved)
     if not can_train_together(networks[0], train_data[0][0][:2].to(resolved)):
-        raise ValueError("these networks cannot be trained at once: use nadtools.train for one after the other")
+        raise ValueError("batch norm, dropout or no vmap: these cannot be trained at once; use nadtools.train")
     x, y, x_test, y_test = (
         torch.stack([pair[part].to(resolved) for pair in data]) for data in (train_data, test_data) for part in (0, 1)
     )

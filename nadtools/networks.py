@@ -176,7 +176,7 @@ def check_independent_images(network: nn.Module, x: Tensor) -> None:
     with torch.no_grad():
         together, alone = network(x.clone()), network(x[:1].clone())
     if not torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-3 * float(together.abs().max())):
-        raise ValueError("the network's output for an image depends on the other images of its batch: it has no NADs")
+        raise ValueError("an output depends on the other images of its batch; let the network treat them one by one")
 
 
 def check_networks_differ(first: nn.Module, second: object) -> None:

@@ -138,17 +138,17 @@ def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -
         assert isinstance(layer, nn.Linear)
         weights.append(layer.weight.detach().double().flatten().cpu())
     sample = torch.stack(weights)
-    total, mean_square = sample.numel(), float(sample.square().mean())
+    total, size, mean_square = sample.numel(), sample.shape[1], float(sample.square().mean())
     if mean_square == 0:
         return 1.0
-    # Means: of all weights together, and, summed over inputs, of each weight over networks.
+    # Means: of all weights together, and, summed over the weights of a layer, of each of them over networks.
     overall = float(sample.mean()) / (mean_square / total) ** 0.5
-    by_input = float(sample.mean(0).square().sum()) * count / mean_square
+    by_weight = float(sample.mean(0).square().sum()) * count / mean_square
     # Variances: those of each weight over networks scatter by (kurtosis - 1) / count if they are equal.
     scatter = max(float(sample.pow(4).mean()) / mean_square**2 - 1, 1e-12) / count
     spread = float((sample.square().mean(0) / mean_square - 1).square().sum()) / scatter
-    excess = max(by_input, spread) - fan_in
-    if abs(overall) > 5 or excess > 8 * (2 * fan_in) ** 0.5 + 8:
+    excess = max(by_weight, spread) - size
+    if abs(overall) > 5 or excess > 8 * (2 * size) ** 0.5 + 8:
         return None
     exact = 1 / (3 * fan_in)
     # A uniform variable has a kurtosis of 9/5: the standard error of its mean square is s² sqrt(4/5 / n).

@@ -351,8 +351,8 @@ def check_classes(network: nn.Module, train_data: Data, test_data: Data, device:
     if any(parameter.is_inference() for parameter in network.parameters()):
         raise ValueError("the network was built under torch.inference_mode(), so it cannot learn; build it outside")
     if train_data[0].shape[1:] != x_test.shape[1:]:
-        shapes = tuple(train_data[0].shape[1:]), tuple(x_test.shape[1:])
-        raise ValueError("got images of shape {} in train_data and {} in test_data; expected the same".format(*shapes))
+        mine, other = tuple(train_data[0].shape[1:]), tuple(x_test.shape[1:])
+        raise ValueError(f"got images of shape {mine} in train_data and {other} in test_data; expected the same")
     for name, (x, y) in (("train_data", train_data), ("test_data", (x_test, y_test))):
         check_fit(name, network, x, y, device)
     return x_test, y_test

@@ -98,6 +98,18 @@ def test_common_initialisations_are_not_refused_by_accident():
             assert output_weight_variance(draw, find_output_layer(draw(0), (1, *SMALL))) is not None
 
 
+def test_the_default_of_a_layer_with_ten_outputs_is_recognised():
+    """PyTorch's, for each of 40 starts: 1 / (3 * 12), and no false alarm because there are more weights."""
+
+    def draw(index: int, start: int) -> nn.Module:
+        with nt.device.isolated_random_state(nt.device.derive_seed(start, index)):
+            return nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 10))
+
+    for start in range(40):
+        cut = find_output_layer(draw(0, start), (1, *SMALL))
+        assert output_weight_variance(lambda index, start=start: draw(index, start), cut) == 1 / 36
+
+
 def test_without_a_final_linear_layer_the_output_is_sampled_and_a_warning_says_so():
     def factory() -> nn.Module:
         return nn.Sequential(nn.Conv2d(1, 1, 8), nn.Flatten(), nn.Tanh())

@@ -32,25 +32,20 @@ def test_one_step_is_clipped_sgd_on_cross_entropy():
         torch.testing.assert_close(p.detach(), old - 0.1 * gradient / 3, atol=1e-6, rtol=1e-4)
 
 
-def test_momentum_and_weight_decay_follow_torchs_sgd():
-    config = nt.TrainConfig(3, 0.1, "constant", momentum=0.9, weight_decay=0.01, batch_size=400, clip_norm=None)
+@pytest.mark.parametrize(
+    ("max_lr", "options", "reference_optimizer"),
+    [
+        (0.1, {"momentum": 0.9, "weight_decay": 0.01}, torch.optim.SGD),
+        (0.01, {"optimizer": "adamw", "weight_decay": 0.0}, torch.optim.AdamW),
+        (0.01, {"optimizer": "adamw", "weight_decay": 0.1}, torch.optim.AdamW),
+    ],
+)
+def test_steps_are_those_of_torchs_optimisers(max_lr, options, reference_optimizer):
+    config = nt.TrainConfig(3, max_lr, "constant", batch_size=400, clip_norm=None, **options)
     network, reference, (x, y) = logreg(), logreg(), data()
     nt.train(network, (x, y), (x, y), config, progress=False)
-    optimizer = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
-    for _ in range(3):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(reference(x), y).backward()
-        optimizer.step()
-    for p, q in zip(network.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(p, q, atol=1e-6, rtol=1e-4)
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_adamw_is_torchs(decay):
-    config = nt.TrainConfig(3, 0.01, "constant", weight_decay=decay, batch_size=400, clip_norm=None, optimizer="adamw")
-    network, reference, (x, y) = logreg(), logreg(), data()
-    nt.train(network, (x, y), (x, y), config, progress=False)
-    optimizer = torch.optim.AdamW(reference.parameters(), lr=0.01, weight_decay=decay)
+    given = {name: value for name, value in options.items() if name != "optimizer"}
+    optimizer = reference_optimizer(reference.parameters(), lr=max_lr, **given)
     for _ in range(3):
         optimizer.zero_grad()
         nn.functional.cross_entropy(reference(x), y).backward()
