@@ -309,17 +309,21 @@ def inaccessible(page: Page, *, contrast: bool) -> list[str]:
     ]
 
 
-# What a figure shows, its controls left out: a slider that moves only itself leaves this unchanged.
+# What a figure shows, its controls left out: a slider that moves only itself leaves this unchanged. It is kept in the
+# page, since a map has megabytes.
 _FINGERPRINT = """(gd) => {
     const parts = [...gd.querySelectorAll(".cartesianlayer, .polarlayer, .shapelayer, .g-gtitle, .annotation")];
     return JSON.stringify([gd.data, gd.layout.scene || null, parts.map((part) => part.outerHTML)]);
 }"""
+_REMEMBER = f"(gd) => {{ gd.before = ({_FINGERPRINT})(gd); }}"
+_CHANGED = f"(gd) => ({_FINGERPRINT})(gd) !== gd.before"
 
 
-def _changes(figure: Locator, before: str, seconds: float = 8.0) -> bool:
+def _changes(figure: Locator, seconds: float = 8.0) -> bool:
+    """Whether the figure becomes another than it was when it was remembered."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if figure.evaluate(_FINGERPRINT) != before:
+        if figure.evaluate(_CHANGED):
             return True
         time.sleep(0.05)
     return False
@@ -332,7 +336,7 @@ def _click(page: Page, target: Locator, at: float = 0.5) -> None:
     page.mouse.click(box["x"] + at * box["width"], box["y"] + box["height"] / 2)
 
 
-def dead_controls(page: Page) -> tuple[int, list[str]]:
+def dead_controls(page: Page, seconds: float = 8.0) -> tuple[int, list[str]]:
     """Use every slider, dropdown and button of every figure: how many there are, and those that change nothing."""
     count, problems = 0, []
     for index, figure in enumerate(page.locator(".plotly-graph-div").all()):
@@ -355,28 +359,29 @@ def dead_controls(page: Page) -> tuple[int, list[str]]:
                 if button["pauses"]:
                     continue
                 count += 1
-                before = figure.evaluate(_FINGERPRINT)
+                figure.evaluate(_REMEMBER)
                 if menu["type"] == "dropdown":
                     _click(page, header.locator(".updatemenu-header"))
                     _click(page, figure.locator(".updatemenu-dropdown-button").nth(k))
                 else:
                     _click(page, header.locator(".updatemenu-button").nth(k))
-                if not _changes(figure, before):
+                if not _changes(figure, seconds):
                     problems.append(f"figure {index + 1}: {menu['type']} item {button['label']!r} changes nothing")
                 pause = next((p for p, other in enumerate(menu["buttons"]) if other["pauses"]), None)
                 if button["plays"] and pause is not None:
                     count += 1
                     _click(page, header.locator(".updatemenu-button").nth(pause))
                     page.wait_for_timeout(500)
-                    if _changes(figure, figure.evaluate(_FINGERPRINT), seconds=1.5):
+                    figure.evaluate(_REMEMBER)
+                    if _changes(figure, 1.5):
                         problems.append(f"figure {index + 1}: the pause button does not stop the figure")
         for number, slider in enumerate(controls["sliders"]):
             count += 1
             active = figure.evaluate("(gd, n) => gd._fullLayout.sliders.filter((s) => s.visible)[n].active", number)
             rail = figure.locator(".slider-group").nth(number).locator(".slider-rail-touch-rect")
-            before = figure.evaluate(_FINGERPRINT)
+            figure.evaluate(_REMEMBER)
             _click(page, rail, at=0.02 if active == slider["steps"] - 1 else 0.98)
-            if not _changes(figure, before):
+            if not _changes(figure, seconds):
                 problems.append(f"figure {index + 1}: slider {number + 1} changes nothing")
     return count, problems
 
@@ -411,9 +416,9 @@ def dead_keys(page: Page) -> tuple[int, list[str]]:
             count += 1
             menu = control.evaluate("(c) => Boolean(c.options)")
             control.focus()
-            before = drawn.evaluate(_FINGERPRINT)
+            drawn.evaluate(_REMEMBER)
             last = control.evaluate("(c) => (c.options ? c.selectedIndex === c.length - 1 : c.value === c.max)")
             page.keyboard.press("ArrowUp" if menu and last else "ArrowDown" if menu or last else "ArrowRight")
-            if not _changes(drawn, before):
+            if not _changes(drawn):
                 problems.append(f"figure {index + 1}: control {number + 1} for the keyboard changes nothing")
     return count, problems
