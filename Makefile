@@ -60,9 +60,10 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/codespell
 
-# Each of the processes has one core to itself. Not in pytest's own options: --dist there switches benchmarks off.
+# Each of the processes has one core to itself, and begins with the book, whose files take longest. Not in pytest's own
+# options: --dist there switches benchmarks off.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist=loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist=loadfile --no-loadscope-reorder
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
