@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,10 @@ SECONDS_TO_START = 60
 _PANEL = "window.jupyterapp?.shell.currentWidget"
 _CONTEXT = f"{_PANEL}?.sessionContext"
 # News would be fetched from another host, and the question whether to fetch them would lie over the page.
-SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},  # cells outside the window are there, too
+}
 
 
 @dataclass(frozen=True)
@@ -65,19 +68,26 @@ def under_the_explorer(cells: list[nbformat.NotebookNode]) -> list[nbformat.Note
     return kept[::-1]
 
 
-def copy_chapters(folder: Path, whole: str) -> None:
-    """Copy the book, its chapters at smoke scale: one of them whole, the others no more than their explorer needs."""
+def copy_chapters(folder: Path, whole: str, explorers: str, chapters: Sequence[str]) -> None:
+    """Copy the book at smoke scale, and a chapter whole; what the others' explorers need goes to one more notebook."""
     shutil.copytree(REPOSITORY / "book", folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.py"))
-    for path in folder.glob("[0-9]*.ipynb"):
+    kept = []
+    for chapter in chapters:
+        path = folder / f"{chapter}.ipynb"
         notebook = nbformat.read(path, as_version=4)
         parameters = next(cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
         parameters.source += '\nscale = "smoke"'
         for cell in notebook.cells:
             if cell.cell_type == "code":  # an output that was left in the checkout would pass for one of the run
                 cell.outputs, cell.execution_count = [], None
-        if path.stem != whole:
-            notebook.cells = under_the_explorer(notebook.cells)
-        nbformat.write(notebook, path)
+        if chapter == whole:
+            nbformat.write(notebook, path)
+        else:
+            kept += under_the_explorer(notebook.cells)
+    for number, cell in enumerate(kept):
+        cell.id = f"cell-{number}"
+    notebook.cells = kept
+    nbformat.write(notebook, folder / f"{explorers}.ipynb")
 
 
 def _free_port() -> int:
@@ -159,9 +169,9 @@ def run_all(page: Page, seconds: float) -> list[str]:
     return state.json_value()
 
 
-def find_explorer(page: Page) -> Locator:
-    """The explorer of a chapter that was run, scrolled to."""
-    cell = page.locator(".jp-CodeCell", has_text="_explorer(")
+def find_explorer(page: Page, number: int = 0) -> Locator:
+    """An explorer of a notebook that was run, scrolled to."""
+    cell = page.locator(".jp-CodeCell", has_text="_explorer(").nth(number)
     explorer = cell.locator(".jp-OutputArea-output .widget-hbox").first
     explorer.scroll_into_view_if_needed()
     return explorer

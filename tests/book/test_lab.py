@@ -22,7 +22,7 @@ from lab_browser import (
     wait_until_idle,
 )
 from nbformat.v4 import new_code_cell, new_notebook
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 #: Those that have an explorer.
 CHAPTERS = sorted(
@@ -62,9 +62,18 @@ PLANS = {
 @pytest.fixture(scope="module")
 def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     root = tmp_path_factory.mktemp("lab")
-    copy_chapters(root / "book", whole=CHAPTERS[0])  # that all of them run is tested without a browser
+    # That all of the chapters run is tested without a browser.
+    copy_chapters(root / "book", CHAPTERS[0], "explorers", CHAPTERS)
     with serve_lab(root / "book", root / "home") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def explorers(browser: Browser, lab: Lab) -> Iterator[tuple[Page, list[str]]]:
+    """The explorers of all chapters but the first, in one notebook that was run."""
+    with open_chapter(browser, lab, "explorers") as (page, problems):
+        assert run_all(page, SECONDS_TO_RUN) == []
+        yield page, problems
 
 
 def try_controls(explorer: Locator, names: tuple[str, ...], seconds: float = 30) -> list[str]:
@@ -94,17 +103,26 @@ def start_and_stop(explorer: Locator, start: str, longer: str) -> None:
     assert not wait_for_another(explorer, last, seconds=0.5), "the figure moves on after Stop"
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_explorer_works_in_lab(browser: Browser, lab: Lab, chapter: str) -> None:
+def check_explorer(explorer: Locator, chapter: str, problems: list[str]) -> None:
     plan = PLANS[chapter[:2]]
-    with open_chapter(browser, lab, chapter) as (page, problems):
+    dead = try_controls(explorer, plan.moves)
+    if plan.start:
+        start_and_stop(explorer, plan.start, plan.longer)
+    dead += try_controls(explorer, plan.moves_after)
+    assert [problem for problem in problems if problem != UNSEEN] + dead == []
+
+
+def test_a_chapter_and_its_explorer_work_in_lab(browser: Browser, lab: Lab) -> None:
+    with open_chapter(browser, lab, CHAPTERS[0]) as (page, problems):
         assert run_all(page, SECONDS_TO_RUN) == []
-        explorer = find_explorer(page)
-        dead = try_controls(explorer, plan.moves)
-        if plan.start:
-            start_and_stop(explorer, plan.start, plan.longer)
-        dead += try_controls(explorer, plan.moves_after)
-        assert [problem for problem in problems if problem != UNSEEN] + dead == []
+        check_explorer(find_explorer(page), CHAPTERS[0], problems)
+
+
+@pytest.mark.parametrize("number", range(len(CHAPTERS) - 1), ids=CHAPTERS[1:])
+def test_the_explorer_works_in_lab(explorers: tuple[Page, list[str]], number: int) -> None:
+    page, problems = explorers
+    problems.clear()
+    check_explorer(find_explorer(page, number), CHAPTERS[1 + number], problems)
 
 
 BROKEN = """
