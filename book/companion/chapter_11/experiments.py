@@ -36,6 +36,7 @@ class _Network:
     step: int  # dimension of the images that repeat with the patch; of an LSTM two rows
     patch: int | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    bulk: int | None = None  # where the largest eigenspace begins, if it is not the step
 
 
 NETWORKS: Final = {
@@ -43,7 +44,7 @@ NETWORKS: Final = {
     "vit-4": _Network("vit", 16, 4, {"patch_size": 4}),
     "mixer": _Network("mixer", 64, 8),
     "convnext": _Network("convnext", 64, 8),  # patches of 4x4 pixels, then convolutions of 2x2 of them
-    "lstm": _Network("lstm", 64),
+    "lstm": _Network("lstm", 64, bulk=128),  # four rows
 }
 
 

@@ -77,7 +77,7 @@ def load_stored(name: str, **options: Any) -> dict[str, pd.DataFrame]:
 
 
 def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure | None:
-    """Draw test accuracy along NADs, the mean over seeds; the caption says the extremes on both sides of the steps.
+    """Draw test accuracy along NADs, the mean over seeds; the caption says the extremes on both sides of the last step.
 
     The tables are those of the experiment ``beyond``, by network. Without any there is nothing to draw: None.
     """
@@ -85,12 +85,12 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
         return None
     curves, extremes = {}, []
     for network, table in tables.items():
-        step = NETWORKS[network].step
+        step = NETWORKS[network].bulk or NETWORKS[network].step
         mean = table.groupby("index")["test_accuracy"].mean()
         label = LABELS[network]
-        curves[f"{label}: step at {step}"] = (list(mean.index), list(mean))
+        curves[f"{label}, bulk from {step}"] = (list(mean.index), list(mean))
         before, after = mean[mean.index < step], mean[mean.index >= step]
-        extremes.append(f"{label} reaches {before.min():.0%} or more before its step, {after.max():.0%} or less after")
+        extremes.append(f"{label} reaches {before.min():.0%} or more before its bulk, {after.max():.0%} or less in it")
     figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
     figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
     record = next(iter(tables.values())).attrs
