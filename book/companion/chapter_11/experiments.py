@@ -142,7 +142,7 @@ def _lattice(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarr
 def _positions_parameters(scale: Scale) -> dict[str, Any]:
     smoke = scale == "smoke"
     return _setting(scale, "vit-8") | {
-        "position_embedding": [0.0, 1.0] if smoke else [0.0, 0.02, 0.2, 1.0],
+        "position_embedding": [0.0, 1.0] if smoke else [0.0, 0.02, 1.0],
         "frequencies": [(4, 0), (1, 0)],
         "num_networks": 2 if smoke else 50,
     }
