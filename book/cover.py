@@ -252,6 +252,15 @@ def no_network() -> Figure:
     return figure
 
 
+def beyond() -> Figure:
+    """Two images that repeat with a patch, of 8 and of 4 pixels: by the theorem of chapter 11, first NADs of a ViT."""
+    figure, columns = panels(2)
+    for panel, patch in zip(columns, (8, 4), strict=True):
+        pattern = np.random.default_rng(patch).standard_normal((patch, patch))
+        signed(panel, np.tile(pattern, (32 // patch, 32 // patch)))
+    return figure
+
+
 def lab() -> Figure:
     """What the lab shows, for readers without JavaScript: two networks' maps and first NADs."""
     figure = Figure(figsize=(8, 4))
@@ -280,6 +289,7 @@ CARDS: list[Callable[[], Figure]] = [
     two_features,
     simplicity,
     no_network,
+    beyond,
 ]
 
 

@@ -137,7 +137,7 @@ class Verdict:
         )
 
 
-_CHAPTERS = 10
+_CHAPTERS = 11
 _wrong_answers: Counter[str] = Counter()
 
 

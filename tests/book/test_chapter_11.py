@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from companion import chapter_11, experiments
@@ -36,3 +38,61 @@ def test_two_estimates_of_a_vision_transformer_share_the_lattice(tmp_path):
     spaces = experiments.load_table("spaces", **chosen)
     assert spaces["size"].tolist() == [16, 1008]
     assert spaces["overlap"].min() > 0.9 and spaces["alpha"][1] < 1e-3 * spaces["alpha"][0]
+
+
+def permuted(images: torch.Tensor, patch: int, order: torch.Tensor) -> torch.Tensor:
+    """Images of shape (n, 1, h, w) with their patches in another order."""
+    patches = torch.nn.functional.unfold(images, patch, stride=patch)
+    return torch.nn.functional.fold(patches[..., order], images.shape[-2:], patch, stride=patch)
+
+
+@pytest.mark.parametrize("class_token", [False, True])
+def test_without_positions_a_transformer_sees_a_set_and_its_gradient_repeats(class_token):
+    network = nt.build("vit", num_classes=1, position_embedding=False, class_token=class_token).eval()
+    images = torch.randn(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
+    moved = permuted(images, 8, order)
+    assert not torch.allclose(moved, images)
+    torch.testing.assert_close(network(moved), network(images), rtol=0, atol=1e-5)
+    x = torch.zeros(1, 1, 32, 32, requires_grad=True)
+    (gradient,) = torch.autograd.grad(network(x).sum(), x)
+    assert float(chapter_11.lattice_share(gradient, 8)) == pytest.approx(1, abs=1e-6)
+    with_positions = nt.build("vit", num_classes=1, class_token=class_token).eval()
+    (gradient,) = torch.autograd.grad(with_positions(x).sum(), x)
+    assert float(chapter_11.lattice_share(gradient, 8)) < 0.999
+
+
+@pytest.mark.parametrize("patch", [4, 8, 16])
+def test_a_wave_repeats_with_the_patch_or_a_shift_by_patches_is_its_negative(patch):
+    for i in range(-16, 16):
+        for j in range(-16, 16):
+            wave = nt.fourier_atom((32, 32), (i, j), math.pi / 3)
+            share = float(chapter_11.lattice_share(wave, patch))
+            shifts = [(a, b) for a in range(0, 32, patch) for b in range(0, 32, patch)]
+            lost = any(torch.allclose(wave.roll(shift, (0, 1)), -wave, rtol=0, atol=1e-5) for shift in shifts)
+            assert lost == (share < 0.5) and min(share, 1 - share) < 1e-5, (i, j)
+
+
+def test_the_figures_show_what_they_are_given_and_leave_out_what_is_not_there(tmp_path):
+    assert chapter_11.load_stored("beyond", results_dir=tmp_path) == {}
+    empty: dict[str, pd.DataFrame] = {}
+    assert [chapter_11.plot_trainings(empty), chapter_11.lattice_table(empty), chapter_11.spaces_table(empty)] == [
+        None
+    ] * 3
+    network = "lstm"
+    experiments.run("beyond", scale="smoke", network=network, results_dir=tmp_path, progress=False, num_jobs=1)
+    tables = chapter_11.load_stored("beyond", scale="smoke", results_dir=tmp_path)
+    assert list(tables) == [network]
+    accuracy = tables[network].set_index("index").test_accuracy
+    figure = chapter_11.plot_trainings(tables)
+    (curve,) = figure.data
+    np.testing.assert_allclose(curve.y, accuracy, atol=1e-6)
+    before, after = accuracy[0], accuracy[1000]
+    assert (
+        figure.layout.meta["caption"]
+        == f"LSTM reaches {before:.0%} or more before its step, {after:.0%} or less after."
+    )
+    waves = pd.DataFrame({"frequency_i": [4, 1], "frequency_j": [0, 1], "test_accuracy": [1.0, 0.5]})
+    assert chapter_11.lattice_table({"vit-8": waves}).data.to_numpy().tolist() == [[1.0, 0.5]]
+    spaces = pd.DataFrame({"start": [0, 64], "size": [64, 960], "overlap": [1.0, 0.99], "alpha": [16.0, 0.001]})
+    assert chapter_11.spaces_table({"vit-8": spaces}).data.index[1] == ("ViT, patch 8", "NADs 64 to 1023")

@@ -1,5 +1,20 @@
-"""What chapter 11 uses: trainings of networks beyond convolutions."""
+"""Chapter 11: Beyond convolutions."""
+
+from __future__ import annotations
 
 from companion.chapter_11.experiments import NETWORKS
+from companion.chapter_11.figures import (
+    LABELS,
+    lattice_share,
+    lattice_table,
+    load_stored,
+    plot_rows,
+    plot_spectra,
+    plot_trainings,
+    spaces_table,
+)
 
-__all__ = ["NETWORKS"]
+__all__ = [
+    "LABELS", "NETWORKS", "lattice_share", "lattice_table", "load_stored", "plot_rows", "plot_spectra",
+    "plot_trainings", "spaces_table",
+]  # fmt: skip

@@ -1,0 +1,121 @@
+"""Spectra with steps, the rows that a recurrent network sees, and what is stored of the trainings on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import torch
+from torch import Tensor
+
+from companion.chapter_11.experiments import NETWORKS
+from companion.figures import plot_curves, plot_over_indices
+from companion.stored import EXPERIMENTS, NotStoredError, load_table
+from companion.style import stored
+from companion.trainings import SIZE
+from nadtools.nads import NADs
+
+__all__ = [
+    "LABELS", "lattice_share", "lattice_table", "load_stored", "plot_rows", "plot_spectra", "plot_trainings",
+    "spaces_table",
+]  # fmt: skip
+
+LABELS: Final = {
+    "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt", "lstm": "LSTM",
+}  # fmt: skip
+_SMALLEST = 1e-5  # what is less is drawn there
+
+
+def lattice_share(images: Tensor, patch: int) -> Tensor:
+    """Shares of the energy of images (..., h, w) that lie in the space of images that repeat with the patch: (...).
+
+    A patch has ``patch`` pixels on a side, of which h and w are multiples.
+    """
+    *_, height, width = images.shape
+    tiles = images.to(torch.float64).unflatten(-1, (width // patch, patch)).unflatten(-3, (height // patch, patch))
+    mean = tiles.mean((-4, -2))
+    return mean.square().sum((-2, -1)) * (height // patch) * (width // patch) / tiles.square().sum((-4, -3, -2, -1))
+
+
+def plot_spectra(nads: Mapping[str, NADs], title: str | None = None) -> go.Figure:
+    """Draw what each direction is worth to other networks than those that chose it, over the mean of all directions."""
+    curves = {}
+    for label, one in nads.items():
+        relative = (one.held_out / one.held_out.mean()).clamp_min(_SMALLEST).numpy()
+        curves[label] = (np.arange(len(relative)), relative)
+    ends = {label: one.num_resolved for label, one in nads.items()}
+    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g")
+    steps = "; ".join(f"{label}: {count} before the bulk" for label, count in ends.items())
+    figure.layout.meta = {**figure.layout.meta, "alt": f"{title or 'Spectra'}: directions told apart: {steps}."}
+    return figure
+
+
+def plot_rows(nads: NADs, title: str | None = None) -> go.Figure:
+    """Draw α of single pixels, averaged over the columns, for each row of the image."""
+    height, width = nads.image_shape[-2:]
+    alpha = nads.covariance().diagonal().reshape(-1, height, width).mean((0, 2))
+    rows = np.arange(1, height + 1)
+    relative = (alpha / alpha.mean()).clamp_min(_SMALLEST).numpy()
+    curves = {"a pixel of the row": (rows, relative)}
+    return plot_curves(curves, "row, from the top", "α / mean", title, markers=tuple(curves), y_log=True)
+
+
+def load_stored(name: str, **options: Any) -> dict[str, pd.DataFrame]:
+    """The stored tables of an experiment, by network: those that are there."""
+    tables = {}
+    for network in EXPERIMENTS[name].selectors["network"]:
+        try:
+            tables[network] = load_table(name, network=network, **options)
+        except NotStoredError:
+            continue
+    return tables
+
+
+def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure | None:
+    """Draw test accuracy along NADs, the mean over seeds; the caption says the extremes on both sides of the steps.
+
+    The tables are those of the experiment ``beyond``, by network. Without any there is nothing to draw: None.
+    """
+    if not tables:
+        return None
+    curves, extremes = {}, []
+    for network, table in tables.items():
+        step = NETWORKS[network].step
+        mean = table.groupby("index")["test_accuracy"].mean()
+        label = LABELS[network]
+        curves[f"{label}: step at {step}"] = (mean.index.to_numpy(), mean.to_numpy())
+        before, after = mean[mean.index < step], mean[mean.index >= step]
+        extremes.append(f"{label} reaches {before.min():.0%} or more before its step, {after.max():.0%} or less after")
+    figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
+    figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
+    return stored(figure, next(iter(tables.values())).attrs)
+
+
+def lattice_table(tables: Mapping[str, pd.DataFrame]) -> Any:
+    """Test accuracies on waves on and off the lattice, the means over waves and seeds; None without any."""
+    rows = {}
+    for network, table in tables.items():
+        spacing = SIZE[0] // (NETWORKS[network].patch or SIZE[0])
+        on = (table["frequency_i"] % spacing == 0) & (table["frequency_j"] % spacing == 0)
+        means = [table.loc[chosen, "test_accuracy"].mean() for chosen in (on, ~on)]
+        rows[LABELS[network]] = dict(zip(["waves on the lattice", "off it"], means, strict=True))
+    if not rows:
+        return None
+    caption = "The mean accuracies, stored, compare waves on the lattice of patches with waves off it."
+    return pd.DataFrame(rows).T.style.format("{:.1%}").set_caption(caption)
+
+
+def spaces_table(tables: Mapping[str, pd.DataFrame]) -> Any:
+    """The eigenspaces that were told apart, and how well an independent estimate agrees; None without any."""
+    rows = {
+        (LABELS[network], f"NADs {start} to {start + size - 1}"): {"α / mean, of others": alpha, "overlap": overlap}
+        for network, table in tables.items()
+        for start, size, alpha, overlap in table[["start", "size", "alpha", "overlap"]].itertuples(index=False)
+    }
+    if not rows:
+        return None
+    caption = "Stored results: another estimate of as many networks is asked for its share of each eigenspace."
+    return pd.DataFrame(rows).T.style.format("{:.2g}").set_caption(caption)

@@ -1,0 +1,39 @@
+"""Right and wrong answers to the exercises of chapter 11."""
+
+import itertools
+
+
+def eigenspaces(size, patch, channels):
+    first = channels * patch**2
+    return first, channels * size**2 - first
+
+
+def on_lattice(i, j, patch, size):
+    return i * patch % size == 0 and j * patch % size == 0
+
+
+def same_space(sizes, a, b):
+    ends = list(itertools.accumulate(sizes))
+    return next(k for k, end in enumerate(ends) if a < end) == next(k for k, end in enumerate(ends) if b < end)
+
+
+def late_edges(sizes, a, b):
+    return same_space(sizes, max(a - 1, 0), max(b - 1, 0))
+
+
+SOLUTIONS = {"11-1": eigenspaces, "11-2": on_lattice, "11-3": same_space}
+# (exercise, wrong answer, a word that its remark must hold)
+WRONG = [
+    ("11-1", lambda size, patch, channels: eigenspaces(size, patch, 1), "Each channel"),
+    ("11-1", lambda size, patch, channels: eigenspaces(size, size // patch, channels), "counts patches"),
+    ("11-1", lambda size, patch, channels: (channels * patch**2, channels * size**2), "together"),
+    ("11-1", lambda size, patch, channels: (1, 2), "Hint"),
+    ("11-1", lambda size, patch, channels: 64, "Expected 2 numbers"),
+    ("11-2", lambda i, j, patch, size: i % patch == 0 and j % patch == 0, "one patch"),
+    ("11-2", lambda i, j, patch, size: i * patch % size == 0, "left to right"),
+    ("11-2", lambda i, j, patch, size: True, "Hint"),
+    ("11-2", lambda i, j, patch, size: 1, "True or False"),
+    ("11-3", late_edges, "begin with 0"),
+    ("11-3", lambda sizes, a, b: True, "Hint"),
+    ("11-3", lambda sizes, a, b: None, "returns nothing yet"),
+]
