@@ -83,7 +83,7 @@ def _beyond(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarra
     nads, other = (_estimate(parameters, session, purpose) for purpose in ("nads", "another estimate"))
     directions = {index: nads.vectors[index].float() for index in parameters["indices"]}
     table = run_trainings(directions, parameters, session)
-    index = table["direction"].to_numpy(dtype=int)
+    index = table["direction"].to_numpy(dtype=int, copy=True)
     fresh = other.alignments(nads.vectors[index].float()).numpy() / float(other.eigenvalues.mean())
     return columns(table, index=index, alpha=fresh)
 

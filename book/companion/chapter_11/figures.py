@@ -86,7 +86,7 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
         step = NETWORKS[network].step
         mean = table.groupby("index")["test_accuracy"].mean()
         label = LABELS[network]
-        curves[f"{label}: step at {step}"] = (mean.index.to_numpy(), mean.to_numpy())
+        curves[f"{label}: step at {step}"] = (list(mean.index), list(mean))
         before, after = mean[mean.index < step], mean[mean.index >= step]
         extremes.append(f"{label} reaches {before.min():.0%} or more before its step, {after.max():.0%} or less after")
     figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
