@@ -54,7 +54,7 @@ class _Request:
     patch_size: int
     depth: int | None
     class_token: bool
-    position_embedding: bool
+    position_embedding: float
     map_size: tuple[int, int]  # of the last feature map, which the first fully connected layer sees
 
     def scaled(self, channels: int) -> int:
@@ -75,7 +75,7 @@ def build(
     patch_size: int | None = None,
     depth: int | None = None,
     class_token: bool = False,
-    position_embedding: bool = True,
+    position_embedding: float | None = None,
     image_size: tuple[int, int] = (32, 32),
     seed: int = 0,
 ) -> nn.Sequential:
@@ -120,8 +120,10 @@ def build(
     patch_size, depth : int, optional
         Side of a patch of ``"vit"``, ``"mixer"`` and ``"convnext"``: pixels outside whole patches are not seen. How
         many blocks these have, and layers ``"lstm"``.
-    class_token, position_embedding : bool
-        Whether ``"vit"`` reads a class token, which starts at zero, in place of the mean; and knows positions.
+    class_token : bool
+        Whether ``"vit"`` reads a class token, which starts at zero, in place of the mean.
+    position_embedding : float, optional
+        Standard deviation of the position embeddings of ``"vit"``, 0.02 unless given; with 0 it knows no positions.
     image_size : (int, int)
         Height and width of the input.
     seed : int
@@ -132,10 +134,14 @@ def build(
     VGG: Simonyan and Zisserman, 2015. ResNet: He et al., 2016. DenseNet: Huang et al., 2017.
     """
     units = tuple(checks.integers("hidden", hidden, 1, expected="positive ints"))
-    checks.flags(class_token=class_token, position_embedding=position_embedding)
+    checks.flags(class_token=class_token)
+    if position_embedding is not None:
+        position_embedding = checks.nonnegative_number("position_embedding", position_embedding)
     depth = None if depth is None else positive_int("depth", depth, 1000)
-    own = {"hidden": units, "depth": depth, "class_token": class_token, "position_embedding": not position_embedding}
-    size, patch = _check_request(name, image_size, pooling, strides, patch_size, **own)
+    size, patch = _check_request(
+        name, image_size, pooling, strides, patch_size, depth=depth, hidden=units or None,
+        class_token=class_token or None, position_embedding=position_embedding,
+    )  # fmt: skip
     in_channels, num_classes = positive_int("in_channels", in_channels), positive_int("num_classes", num_classes)
     width, init = checks.positive_number("width", width, 1000), checks.choice("init", init, get_args(Initialisation))
     if init == "torchvision" and name not in _TORCHVISION:
@@ -143,8 +149,8 @@ def build(
         raise ValueError(f"got init='torchvision' for {name!r}; use init='pytorch' (torchvision has {known})")
     rows, columns = (_last_map(name, length, pooling, strides, patch)[0] for length in size)
     request = _Request(
-        in_channels, num_classes, width, pooling, strides, init, units, patch, depth, class_token, position_embedding,
-        (rows, columns),
+        in_channels, num_classes, width, pooling, strides, init, units, patch, depth, class_token,
+        _POSITION_EMBEDDING if position_embedding is None else position_embedding, (rows, columns),
     )  # fmt: skip
     with isolated_random_state(derive_seed(stream(seed, "initialisation"))):
         return _BUILDERS[name](request)
@@ -198,7 +204,7 @@ def _check_request(
     checks.flags(pooling=pooling, strides=strides)
     patch = _PATCHES.get(name, 1) if patch_size is None else positive_int("patch_size", patch_size)
     for option, value in {"patch_size": patch_size, **own}.items():
-        if value and name not in _OPTIONS[option]:
+        if value is not None and name not in _OPTIONS[option]:
             owners = ", ".join(map(repr, _OPTIONS[option]))
             raise ValueError(f"got {option}={value!r} for {name!r}; networks that have it: {owners}")
     for kept, reductions, what in (
@@ -405,7 +411,10 @@ def _vit(request: _Request) -> nn.Sequential:
 
     heads, channels, tokens = 4, 4 * request.scaled(16), math.prod(request.map_size) + request.class_token
     blocks = vision_transformer.Encoder(tokens, request.depth or 4, heads, channels, 2 * channels, 0.0, 0.0)
-    if not request.position_embedding:
+    if request.position_embedding:
+        with torch.no_grad():
+            blocks.pos_embedding.mul_(request.position_embedding / _POSITION_EMBEDDING)
+    else:
         del blocks.pos_embedding
         blocks.register_buffer("pos_embedding", torch.zeros(1, tokens, channels))
     return _with_output(_OfTokens(_patches(channels, request), blocks, request.class_token), channels, request)
@@ -465,6 +474,7 @@ _BUILDERS: dict[str, Callable[[_Request], nn.Sequential]] = {
     "lstm": _lstm,
 }
 _TORCHVISION = ("vgg11", "resnet18", "densenet121")
+_POSITION_EMBEDDING = 0.02  # torchvision's
 _PATCHES = {"vit": 8, "mixer": 8, "convnext": 4}  # pixels on a side
 _OPTIONS = {
     "hidden": ("mlp",),

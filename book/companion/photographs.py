@@ -158,10 +158,14 @@ def halves(images: Images) -> tuple[Data, Data]:
 
 
 def run_trainings(
-    function: Any, units: Sequence[Row], parameters: dict[str, Any], session: Session, title: str
-) -> pd.DataFrame:
-    """Train all units for the first seed, then for the next; what an interrupted run has done stays done."""
-    nads = load_atlas(parameters["nads_of"]).vectors
+    function: Any, units: Sequence[Row], parameters: dict[str, Any], session: Session, title: str,
+    nads: Tensor | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """Train all units for the first seed, then for the next; what an interrupted run has done stays done.
+
+    The NADs are those of the atlas, unless given.
+    """
+    nads = load_atlas(parameters["nads_of"]).vectors if nads is None else nads
     plan = Plan(
         parameters["architecture"],
         parameters["build_options"],

@@ -48,7 +48,7 @@ def permuted(images: torch.Tensor, patch: int, order: torch.Tensor) -> torch.Ten
 
 @pytest.mark.parametrize("class_token", [False, True])
 def test_without_positions_a_transformer_sees_a_set_and_its_gradient_repeats(class_token):
-    network = nt.build("vit", num_classes=1, position_embedding=False, class_token=class_token).eval()
+    network = nt.build("vit", num_classes=1, position_embedding=0, class_token=class_token).eval()
     images = torch.randn(3, 1, 32, 32, generator=torch.Generator().manual_seed(0))
     order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
     moved = permuted(images, 8, order)

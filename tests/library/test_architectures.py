@@ -139,10 +139,12 @@ def test_patches_are_as_large_as_asked_for_and_positions_and_class_token_can_be_
         exchanged = torch.cat([x[..., 16:], x[..., :16]], dim=3)  # whole patches change places
         placed, placeless, token = (
             nt.build("vit", **options).eval().double()
-            for options in ({}, {"position_embedding": False}, {"class_token": True, "position_embedding": False})
+            for options in ({}, {"position_embedding": 0}, {"class_token": True, "position_embedding": 0})
         )
         for network, same in ((placed, False), (placeless, True), (token, True)):
             assert torch.allclose(network(x.double()), network(exchanged.double()), rtol=1e-9) == same
+        larger = nt.build("vit", position_embedding=0.5).features.blocks.pos_embedding
+        assert torch.allclose(larger, 25 * placed.features.blocks.pos_embedding.float())
         assert "pos_embedding" not in dict(placeless.features.blocks.named_parameters())
         assert token.features.class_token.shape == (1, 1, 64) and placed.features.class_token is None
 

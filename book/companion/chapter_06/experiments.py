@@ -28,7 +28,7 @@ from nadtools.device import generator
 from nadtools.interventions import poison
 from nadtools.training import evaluate
 
-__all__ = ["EXPERIMENTS"]
+__all__ = ["EXPERIMENTS", "train_poisoned"]
 
 _EPSILON = 0.05
 _OTHER_LABELS: Final = 0  # a random stream of a seed; chapter 7 has others
@@ -66,7 +66,7 @@ def _span_parameters(scale: Scale, architecture: str, data: str) -> dict[str, An
     return setting(scale, architecture, data) | {"counts": counts}
 
 
-def _train_poisoned(plan: Plan, unit: Mapping[str, Any]) -> Row:
+def train_poisoned(plan: Plan, unit: Mapping[str, Any]) -> Row:
     """Train on images with a carrier, or without where the index is None; test on clean ones and on others."""
     row: Row = dict.fromkeys(("test_accuracy_poisoned", "follows_carrier", "follows_content"))
     with timed(row, plan.device):
@@ -121,7 +121,7 @@ def _poisoning(parameters: dict[str, Any], session: Session) -> dict[str, np.nda
         for epsilon in parameters["epsilons"]
         for index in parameters["indices"]
     ]
-    return columns(run_trainings(_train_poisoned, units, parameters, session, "poisoned"))
+    return columns(run_trainings(train_poisoned, units, parameters, session, "poisoned"))
 
 
 def _span(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:

@@ -91,7 +91,8 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
         extremes.append(f"{label} reaches {before.min():.0%} or more before its step, {after.max():.0%} or less after")
     figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
     figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
-    return stored(figure, next(iter(tables.values())).attrs)
+    record = next(iter(tables.values())).attrs
+    return stored(figure, {str(key): value for key, value in record.items()})
 
 
 def lattice_table(tables: Mapping[str, pd.DataFrame]) -> Any:
