@@ -11,10 +11,12 @@ from companion.chapter_11.figures import (
     plot_rows,
     plot_spectra,
     plot_trainings,
+    plot_two,
+    positions_table,
     spaces_table,
 )
 
 __all__ = [
     "LABELS", "NETWORKS", "lattice_share", "lattice_table", "load_stored", "plot_rows", "plot_spectra",
-    "plot_trainings", "spaces_table",
+    "plot_trainings", "plot_two", "positions_table", "spaces_table",
 ]  # fmt: skip

@@ -225,9 +225,8 @@ def _poisoned_parameters(scale: Scale, network: str) -> dict[str, Any]:
 
 def _poisoned(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
     nads = _estimate(parameters, session, "nads").vectors
-    units: list[Row] = [
-        {"index": index, "epsilon": parameters["epsilon"], "replace": "own"} for index in (None, *parameters["indices"])
-    ]
+    units: list[Row] = [{"index": None, "epsilon": 0.0, "replace": "none"}]
+    units += [{"index": index, "epsilon": parameters["epsilon"], "replace": "own"} for index in parameters["indices"]]
     table = photographs.run_trainings(train_poisoned, units, parameters, session, "poisoned", nads)
     return photographs.columns(table)
 

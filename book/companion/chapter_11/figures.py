@@ -13,6 +13,7 @@ from torch import Tensor
 
 from companion.chapter_11.experiments import NETWORKS
 from companion.figures import plot_curves, plot_over_indices
+from companion.parts import COLOURS, finish, title_height
 from companion.stored import EXPERIMENTS, NotStoredError, load_table
 from companion.style import stored
 from companion.trainings import SIZE
@@ -20,7 +21,7 @@ from nadtools.nads import NADs
 
 __all__ = [
     "LABELS", "lattice_share", "lattice_table", "load_stored", "plot_rows", "plot_spectra", "plot_trainings",
-    "spaces_table",
+    "plot_two", "positions_table", "spaces_table",
 ]  # fmt: skip
 
 LABELS: Final = {
@@ -93,6 +94,55 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
     figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
     record = next(iter(tables.values())).attrs
     return stored(figure, {str(key): value for key, value in record.items()})
+
+
+def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
+    """Draw, for each pair of features, test accuracy with either alone: the mean over seeds.
+
+    The table is that of the experiment ``two``.
+    """
+    mean = table.groupby(["first", "second"], sort=False).mean()
+    pairs = [f"NAD {int(first)}, large<br>NAD {int(second)}, half" for first, second in mean.index]
+    figure = go.Figure()
+    for number, (part, name) in enumerate({"first": "the large feature", "second": "the half"}.items()):
+        accuracy = mean[f"test_accuracy_{part}"].astype("float32")
+        hover = f"{name} alone<br>%{{x:.1%}}<extra></extra>"
+        figure.add_bar(
+            x=accuracy,
+            y=pairs,
+            name=f"{name} alone",
+            orientation="h",
+            marker_color=COLOURS[number],
+            hovertemplate=hover,
+        )
+    figure.update_xaxes(title="test accuracy", range=(0.4, 1.02), tickformat=".0%")
+    figure.update_yaxes(autorange="reversed")
+    alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
+    height = 60 * len(pairs) + 110 + title_height(title)
+    return finish(
+        figure,
+        title,
+        alt,
+        height=height,
+        margin={"l": 110, "r": 12, "t": 34 + title_height(title), "b": 60},
+        legend=legend,
+    )
+
+
+def positions_table(table: pd.DataFrame) -> Any:
+    """Alignments and accuracies of a wave on the lattice and one off it, by the size of the position embeddings."""
+    table = table.assign(
+        wave=[f"({i:.0f}, {j:.0f})" for i, j in zip(table["frequency_i"], table["frequency_j"], strict=True)]
+    )
+    mean = table.groupby(["position_embedding", "wave"], sort=False)[
+        ["alpha_secant", "alpha_gradient", "test_accuracy"]
+    ].mean()
+    mean.columns = pd.Index(["α / mean, secant", "α / mean, gradient at 0", "accuracy"])
+    mean.index.names = ["positions", "wave"]
+    caption = "With larger position embeddings the lost wave is learned. The secant does not see why."
+    shown = mean.style.format("{:.1g}").format("{:.1%}", subset=["accuracy"]).format_index("{:g}", level=0)
+    return shown.set_caption(caption)
 
 
 def lattice_table(tables: Mapping[str, pd.DataFrame]) -> Any:
