@@ -8,6 +8,7 @@ from companion.chapter_11.figures import (
     lattice_share,
     lattice_table,
     load_stored,
+    plot_poisoned,
     plot_rows,
     plot_spectra,
     plot_trainings,
@@ -17,6 +18,6 @@ from companion.chapter_11.figures import (
 )
 
 __all__ = [
-    "LABELS", "NETWORKS", "lattice_share", "lattice_table", "load_stored", "plot_rows", "plot_spectra",
-    "plot_trainings", "plot_two", "positions_table", "spaces_table",
+    "LABELS", "NETWORKS", "lattice_share", "lattice_table", "load_stored", "plot_poisoned", "plot_rows",
+    "plot_spectra", "plot_trainings", "plot_two", "positions_table", "spaces_table",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import torch
 from torch import Tensor
 
+from companion.chapter_06.figures import over_carriers
 from companion.chapter_11.experiments import NETWORKS
 from companion.figures import plot_curves, plot_over_indices
 from companion.parts import COLOURS, finish, title_height
@@ -20,8 +21,8 @@ from companion.trainings import SIZE
 from nadtools.nads import NADs
 
 __all__ = [
-    "LABELS", "lattice_share", "lattice_table", "load_stored", "plot_rows", "plot_spectra", "plot_trainings",
-    "plot_two", "positions_table", "spaces_table",
+    "LABELS", "lattice_share", "lattice_table", "load_stored", "plot_poisoned", "plot_rows", "plot_spectra",
+    "plot_trainings", "plot_two", "positions_table", "spaces_table",
 ]  # fmt: skip
 
 LABELS: Final = {
@@ -94,6 +95,17 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
     figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
     record = next(iter(tables.values())).attrs
     return stored(figure, {str(key): value for key, value in record.items()})
+
+
+def plot_poisoned(table: pd.DataFrame, title: str | None = None) -> go.Figure:
+    """Draw accuracies against the index of a carrier's NAD, the means over seeds.
+
+    The table is that of the experiment ``poisoned``.
+    """
+    curves = over_carriers(table.groupby(["replace", "index"], dropna=False).mean().reset_index())
+    dashed = [name for name in curves if "without" in name]
+    x, y = "index of the carrier's NAD", "accuracy, or share of answers"
+    return plot_over_indices(curves, y, title, x_title=x, dashed=dashed, y_range=(-0.02, 1.05))
 
 
 def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
