@@ -96,3 +96,38 @@ def test_the_figures_show_what_they_are_given_and_leave_out_what_is_not_there(tm
     assert chapter_11.lattice_table({"vit-8": waves}).data.to_numpy().tolist() == [[1.0, 0.5]]
     spaces = pd.DataFrame({"start": [0, 64], "size": [64, 960], "overlap": [1.0, 0.99], "alpha": [16.0, 0.001]})
     assert chapter_11.spaces_table({"vit-8": spaces}).data.index[1] == ("ViT, patch 8", "NADs 64 to 1023")
+
+
+def stored_of(name: str, network: str, by: str | list[str]) -> pd.DataFrame:
+    table = experiments.load_table(name, network=network)
+    assert set(table["seed"]) == {0, 1, 2} and not table["test_accuracy"].isna().any()
+    return table.groupby(by).mean()
+
+
+def test_what_the_chapter_says_of_two_features():
+    mean = stored_of("two", "vit-8", ["first", "second"])
+    assert f"{mean.test_accuracy_second[66, 0]:.1%} / {1 - mean.follows_first[66, 0]:.1%}" == "99.7% / 99.9%"
+    assert mean.test_accuracy_first[0, 66] > 0.99 and mean.test_accuracy_second[0, 32] > 0.85  # before the step: used
+    after = [mean.test_accuracy_first[66, 0], mean.test_accuracy_second[0, 66], mean.test_accuracy[66, 1000]]
+    np.testing.assert_allclose(after, 0.5, atol=0.02)  # five standard errors of three networks' 4,000 answers
+
+
+def test_what_the_chapter_says_of_long_trainings():
+    vit = stored_of("beyond", "vit-8", "index")
+    assert vit.test_accuracy[:62].min() > 0.99 and vit.train_accuracy.min() > 0.99
+    assert vit.test_accuracy[66:].max() < 0.53 and vit.alpha[66:].max() < 0.01
+    lstm = stored_of("beyond", "lstm", "index")
+    assert [f"{lstm.test_accuracy[k]:.0%}" for k in (66, 128, 500, 1000)] == ["100%", "83%", "57%", "50%"]
+    assert 0.25 < lstm.alpha[66] < 0.35 and lstm.alpha[128] < 1 / 50
+
+
+@pytest.mark.parametrize("network", chapter_11.load_stored("spaces"))
+def test_two_estimates_share_every_eigenspace_that_is_called_settled(network):
+    assert experiments.load_table("spaces", network=network)["overlap"].min() >= 0.9
+
+
+@pytest.mark.parametrize("network", chapter_11.load_stored("beyond"))
+def test_accuracy_falls_by_thirty_points_from_before_the_bulk_to_its_end(network):
+    accuracy, one = stored_of("beyond", network, "index").test_accuracy, chapter_11.NETWORKS[network]
+    bulk = one.bulk or one.step
+    assert accuracy[accuracy.index < bulk].min() - accuracy.iloc[-1] > 0.3
