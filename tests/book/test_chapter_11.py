@@ -114,8 +114,8 @@ def test_what_the_chapter_says_of_two_features():
 
 def test_what_the_chapter_says_of_long_trainings():
     vit = stored_of("beyond", "vit-8", "index")
-    assert vit.test_accuracy[:62].min() > 0.99 and vit.train_accuracy.min() > 0.99
-    assert vit.test_accuracy[66:].max() < 0.53 and vit.alpha[66:].max() < 0.01
+    assert vit.test_accuracy.loc[:62].min() > 0.99 and vit.train_accuracy.min() > 0.99
+    assert vit.test_accuracy.loc[66:].max() < 0.53 and vit.alpha.loc[66:].max() < 0.01
     lstm = stored_of("beyond", "lstm", "index")
     assert [f"{lstm.test_accuracy[k]:.0%}" for k in (66, 128, 500, 1000)] == ["100%", "83%", "57%", "50%"]
     assert 0.25 < lstm.alpha[66] < 0.35 and lstm.alpha[128] < 1 / 50
