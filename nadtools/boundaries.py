@@ -93,23 +93,19 @@ def cross_section(
 ) -> CrossSection:
     """The decision function on a grid in the plane of two directions, through a point or averaged over points.
 
-    Parameters
-    ----------
-    network : nn.Module
-        From (n, channels, h, w) to (n, 2), (n, 1) or (n,).
-    points : Tensor
-        Shape (channels, h, w) or (n, channels, h, w). Their own coordinates in the plane do not matter.
-    first, second : Tensor
-        Shape (channels, h, w), or (h, w) for one channel; scaled to unit norm; not parallel. The coordinates are
-        oblique if the directions are not orthogonal.
-    extent : float or (float, float)
-        The grid goes from -extent to +extent along the first and along the second direction. Positive.
-    resolution : int
-        Grid lines along each direction, at least 2.
-    dtype : torch.dtype, optional
-        To compute in. None means that of the points.
+    Args:
+        network: From (n, channels, h, w) to (n, 2), (n, 1) or (n,).
+        points: Shape (channels, h, w) or (n, channels, h, w). Their own coordinates in the plane do not matter.
+        first, second: Shape (channels, h, w), or (h, w) for one channel; scaled to unit norm; not parallel. The
+            coordinates are oblique if the directions are not orthogonal.
+        extent: The grid goes from -extent to +extent along the first and along the second direction. Positive.
+        resolution: Grid lines along each direction, at least 2.
+        dtype: To compute in. None means that of the points.
     """
-    extents = _check_extent(extent)
+    both = extent if isinstance(extent, tuple | list) else (extent, extent)
+    extents = [
+        checks.positive_number("extent", one) for one in checks.pair("extent", both, "a positive number, or two")
+    ]
     resolution = checks.integer("resolution", resolution, 2, 2**14, "at least 2 grid lines")
     checks.flags(progress=progress)
     points, directions, _ = _check_points(points, {"first": first, "second": second}, dtype)
@@ -167,17 +163,14 @@ def boundary_angle(
 
     For an affine f the angle is exact. Arcs of the circle of less than 360/32 degrees can be overlooked.
 
-    Parameters
-    ----------
-    network, points, first, second
-        As for :func:`cross_section`. The points' own coordinates in the plane matter for the default radius only.
-    radius : float, optional
-        R, positive. By default the root mean square distance of the points from the centre of the plane, or 1 if that
-        is zero, doubled, up to 12 times, until at least half of the points have a boundary in their disc; if that
-        never happens, it is where most have one.
-    dtype : torch.dtype or None
-        To compute in; None means that of the points. Single precision is faster on a CPU, about twice for LeNet, ten
-        times for ResNet-18, and its rounding may move the angle by more than 1e-3.
+    Args:
+        network, points, first, second: As for :func:`cross_section`. The points' own coordinates in the plane matter
+            for the default radius only.
+        radius: R, positive. By default the root mean square distance of the points from the centre of the plane, or 1
+            if that is zero, doubled, up to 12 times, until at least half of the points have a boundary in their disc;
+            if that never happens, it is where most have one.
+        dtype: To compute in; None means that of the points. Single precision is faster on a CPU, about twice for LeNet,
+            ten times for ResNet-18, and its rounding may move the angle by more than 1e-3.
     """
     if radius is not None:
         radius = checks.positive_number("radius", radius)
@@ -242,14 +235,10 @@ def margins(
     Returns a tensor (n,), or () for a single point; float64, on the CPU. It is infinite where there is no boundary
     within ``max_distance``.
 
-    Parameters
-    ----------
-    network, points, direction
-        As for :func:`cross_section`.
-    max_distance : float
-        How far to look, on both sides. Positive.
-    dtype
-        As for :func:`boundary_angle`.
+    Args:
+        network, points, direction: As for :func:`cross_section`.
+        max_distance: How far to look, on both sides. Positive.
+        dtype: As for :func:`boundary_angle`.
     """
     max_distance = checks.positive_number("max_distance", max_distance)
     points, unit, single = _check_points(points, {"direction": direction}, dtype)
@@ -394,9 +383,3 @@ def _check_points(points: Any, given: dict[str, Any], dtype: torch.dtype | None)
         # Concatenated.direction(part) makes one from that of a part.
         raise ValueError(f"got points {tuple(points.shape)}, {shapes}; expected directions of the shape of one point")
     return points.to(dtype or points.dtype), torch.stack(directions), single
-
-
-def _check_extent(extent: Any) -> tuple[float, float]:
-    given = extent if isinstance(extent, tuple | list) else (extent, extent)
-    first, second = checks.pair("extent", given, "a positive number, or two")
-    return checks.positive_number("extent", first), checks.positive_number("extent", second)

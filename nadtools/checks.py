@@ -21,7 +21,7 @@ from torch import Tensor
 __all__ = [
     "as_numbers", "as_real", "broadcast", "check_seed", "check_shape", "choice", "file_path", "flags",
     "floating_dtype", "function", "images", "instance", "integer", "integers", "labels", "nonnegative_number", "number",
-    "number_of_jobs", "pair", "positive_int", "positive_number", "tensor",
+    "number_of_jobs", "pair", "permutation", "positive_int", "positive_number", "tensor",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=str)
@@ -235,6 +235,14 @@ def labels(name: str, value: Any, count: int | None = None, num_classes: int = L
         most = f" to {num_classes - 1}" if num_classes < LARGEST else ""
         raise ValueError(f"got {name} from {low} to {high}; expected labels from 0{most}")
     return value.to(torch.int64)
+
+
+def permutation(name: str, value: Any, count: int) -> Tensor:
+    """Return each of 0 to count - 1 once, int64."""
+    value = tensor(name, value, INTEGERS, "a tensor of integers, as torch.randperm makes").to(torch.int64)
+    if value.shape != (count,) or not torch.equal(value.cpu().sort().values, torch.arange(count)):
+        raise ValueError(f"got {name} of shape {tuple(value.shape)}; expected each of 0 to {count - 1} once")
+    return value
 
 
 def as_real(name: str, value: Any, expected: str = "real numbers", *, finite: bool = True) -> Tensor:

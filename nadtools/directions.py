@@ -16,8 +16,8 @@ from nadtools import checks
 from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 
 __all__ = [
-    "FourierMode", "as_direction", "fourier_atom", "fourier_basis", "fourier_energy", "fourier_modes", "random_basis",
-    "random_direction",
+    "FourierMode", "as_direction", "fourier_atom", "fourier_basis", "fourier_energy", "fourier_modes",
+    "orthonormalised", "random_basis", "random_direction",
 ]  # fmt: skip
 
 Shape = tuple[int, int]
@@ -57,19 +57,14 @@ def fourier_atom(
 ) -> Tensor:
     r"""The real Fourier atom :math:`\cos(2\pi(i r/h + j c/w) - \varphi)`, scaled to unit norm.
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Height h and width w, in pixels.
-    frequency : (int, int)
-        (i, j): cycles per image height and per image width. Negative frequencies are taken modulo h and w.
-    phase : float
-        :math:`\varphi` in radians: 0 is a cosine, :math:`\pi/2` a sine.
+    Args:
+        shape: Height h and width w, in pixels.
+        frequency: (i, j): cycles per image height and per image width. Negative frequencies are taken modulo h and w.
+        phase: :math:`\varphi` in radians: 0 is a cosine, :math:`\pi/2` a sine.
 
-    Raises
-    ------
-    ValueError
-        If the atom vanishes: at a frequency that is its own conjugate (2i = 0 mod h and 2j = 0 mod w) no sine exists.
+    Raises:
+        ValueError: If the atom vanishes: at a frequency that is its own conjugate (2i = 0 mod h and 2j = 0 mod w) no
+            sine exists.
     """
     height, width = checks.check_shape("shape", shape)
     ints = "two ints (i, j)"
@@ -148,8 +143,13 @@ def random_basis(
     checks.floating_dtype(dtype)
     cpu = torch.device("cpu")
     gaussian = torch.randn(dimension, dimension, dtype=torch.float64, generator=generator(cpu, stream(seed, "basis")))
-    q, r = torch.linalg.qr(gaussian)
-    return (q * r.diagonal().sign()).T.reshape(dimension, *sizes).to(resolved, dtype)
+    return orthonormalised(gaussian.T).reshape(dimension, *sizes).to(resolved, dtype)
+
+
+def orthonormalised(rows: Tensor) -> Tensor:
+    """What Gram and Schmidt make of independent rows, each in turn."""
+    q, r = torch.linalg.qr(rows.T)
+    return (q * r.diagonal().sign()).T
 
 
 @unaffected_by_context()

@@ -29,20 +29,11 @@ class LinearlySeparable:
 
     The one feature that tells the classes apart is the coordinate along v, and it is noise-free: a hyperplane
     separates the classes with margin epsilon, whatever sigma is.
-
-    Attributes
-    ----------
-    v : Tensor
-        Shape (h, w) or (channels, h, w); scaled to unit norm.
-    epsilon : float
-        Half the distance between the two classes, in pixel units. Positive.
-    sigma : float
-        Standard deviation of the noise in every direction orthogonal to v. Not negative.
     """
 
-    v: Tensor
-    epsilon: float = 1.0
-    sigma: float = 3.0
+    v: Tensor  #: (h, w) or (channels, h, w); scaled to unit norm
+    epsilon: float = 1.0  #: half the distance between the two classes, in pixel units; positive
+    sigma: float = 3.0  #: standard deviation of the noise in every direction orthogonal to v; not negative
 
     def __post_init__(self) -> None:
         v = as_direction(self.v)
@@ -90,16 +81,10 @@ class Labelled:
     ``Labelled(images.x_train, nadtools.images.binary(images.y_train, range(5, 10)))`` has y = 1 for the last five
     classes, as in appendix A.2 of the underspecification paper.
     The set is finite: do not draw training and test images from one.
-
-    Attributes
-    ----------
-    x : Tensor
-        Shape (n, channels, h, w), float32.
-    y : Tensor
-        Shape (n,), int64, not negative; zeros and ones where a D(v) is to be concatenated. On the device of x.
     """
 
-    x: Tensor = dataclasses.field(repr=False)
+    x: Tensor = dataclasses.field(repr=False)  #: (n, channels, h, w), float32
+    #: (n,), int64, not negative; zeros and ones where a D(v) is to be concatenated; on the device of x
     y: Tensor = dataclasses.field(repr=False)
 
     def __post_init__(self) -> None:
@@ -166,14 +151,10 @@ class Concatenated:
 
     Every part tells the classes apart, so a network may use any of them: the task is underspecified. See section 2 of
     the underspecification paper. :func:`concatenate` makes one.
-
-    Attributes
-    ----------
-    parts : tuple of LinearlySeparable or Labelled
-        At least one, all of the same height and width, in the order of their channels. Sets of images have the same
-        labels on one device, which determine those of all other parts.
     """
 
+    #: At least one, all of the same height and width, in the order of their channels. Sets of images have the same
+    #: labels on one device, which determine those of all other parts.
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
@@ -262,14 +243,13 @@ def concatenate(*parts: Part | Concatenated) -> Concatenated:
 
     See :class:`Concatenated`; one among the parts counts as its own parts.
 
-    Examples
-    --------
-    >>> import nadtools as nt
-    >>> v1, v2 = nt.fourier_basis((32, 32))[:2]
-    >>> D = nt.concatenate(nt.LinearlySeparable(v1, 1.0, 1.0), nt.LinearlySeparable(v2, 0.5, 1.0))
-    >>> x, y = D.sample(100, seed=0, device="cpu")
-    >>> x.shape, D.only(0)(x)[:, 1].abs().max()
-    (torch.Size([100, 2, 32, 32]), tensor(0.))
+    Examples:
+        >>> import nadtools as nt
+        >>> v1, v2 = nt.fourier_basis((32, 32))[:2]
+        >>> D = nt.concatenate(nt.LinearlySeparable(v1, 1.0, 1.0), nt.LinearlySeparable(v2, 0.5, 1.0))
+        >>> x, y = D.sample(100, seed=0, device="cpu")
+        >>> x.shape, D.only(0)(x)[:, 1].abs().max()
+        (torch.Size([100, 2, 32, 32]), tensor(0.))
     """
     flat: list[Part] = []
     for part in parts:

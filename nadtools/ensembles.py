@@ -109,9 +109,9 @@ def train_together(
             loss_sums += losses.detach() * batches.shape[1]
             correct += (outputs.detach().argmax(-1) == targets).sum(-1)
         rows.append((learning_rate, loss_sums.double() / num_samples, correct.double() / num_samples))
-    _put_back(weights, networks)
-    for network in networks:
-        network.eval()
+    for index, network in enumerate(networks):
+        for name, parameter in network.eval().named_parameters():
+            parameter.data.copy_(weights[name][index].detach())
     final_train, final_test = _evaluate(networks, x, y), _evaluate(networks, x_test, y_test)
     curves, losses_of_epochs = step_losses.T.cpu(), torch.stack([loss for _, loss, _ in rows]).T.tolist()
     accuracies_of_epochs = torch.stack([accuracy for _, _, accuracy in rows]).T.tolist()
@@ -154,13 +154,6 @@ def _clip_each(parameters: list[Tensor], clip_norm: float) -> None:
     factors = (clip_norm / (norms + 1e-6)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(factors.view(-1, *(1,) * (gradient.ndim - 1)))
-
-
-def _put_back(weights: dict[str, Tensor], networks: Sequence[nn.Module]) -> None:
-    with torch.no_grad():
-        for index, network in enumerate(networks):
-            for name, parameter in network.named_parameters():
-                parameter.copy_(weights[name][index])
 
 
 @torch.no_grad()

@@ -110,10 +110,8 @@ def read(
 def best_at_hand(data_dir: str | os.PathLike[str] | None, subset: int | None) -> tuple[str, int | None]:
     """The name of a data set that needs no network, and the subset of it.
 
-    Raises
-    ------
-    ImagesNotFoundError
-        If there is none.
+    Raises:
+        ImagesNotFoundError: If there is none.
     """
     if _torchvision_root(_CIFAR10, data_dir) is not None:
         return "cifar10", subset

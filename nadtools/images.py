@@ -26,28 +26,17 @@ _BATCH: Final = 256  # small enough for a processor's cache
 class Images:
     """A data set of images, its labels, and what it is.
 
-    Attributes
-    ----------
-    x_train, x_test : Tensor
-        Shape (n, channels, size, size), float32 in [0, 1].
-    y_train, y_test : Tensor
-        Shape (n,), int64, from 0 to the number of classes - 1.
-    class_names : tuple of str
-    source : str
-        What the images are, for the captions of figures made from them.
-    mean, std : Tensor
-        Shape (channels,), float32: of all pixels of the training images as they were loaded. They stay when images
-        are replaced (``dataclasses.replace``) by poisoned or flipped ones.
+    ``mean`` and ``std`` stay when images are replaced (``dataclasses.replace``) by poisoned or flipped ones.
     """
 
-    x_train: Tensor = dataclasses.field(repr=False)
-    y_train: Tensor = dataclasses.field(repr=False)
-    x_test: Tensor = dataclasses.field(repr=False)
-    y_test: Tensor = dataclasses.field(repr=False)
+    x_train: Tensor = dataclasses.field(repr=False)  #: (n, channels, size, size), float32 in [0, 1]
+    y_train: Tensor = dataclasses.field(repr=False)  #: (n,), int64, from 0 to the number of classes - 1
+    x_test: Tensor = dataclasses.field(repr=False)  #: as ``x_train``
+    y_test: Tensor = dataclasses.field(repr=False)  #: as ``y_train``
     class_names: tuple[str, ...]
-    source: str
-    mean: Tensor
-    std: Tensor
+    source: str  #: what the images are, for the captions of figures made from them
+    mean: Tensor  #: (channels,), float32: of all pixels of the training images as they were loaded
+    std: Tensor  #: likewise
 
     def __post_init__(self) -> None:
         checks.instance("source", self.source, str, "a text")
@@ -103,42 +92,32 @@ def load_images(
 ) -> Images:
     """Load a data set of images.
 
-    Parameters
-    ----------
-    source : str or path, optional
-        A name:
+    Args:
+        source: A name:
 
-        - ``"cifar10"``: 50,000 + 10,000 photographs, 10 classes, in colour;
-        - ``"cifar10-jpeg"``: the same from ``data/cifar10-jpeg.tar.xz``, a lossy copy, class by class, which is
-          unpacked once into the cache;
-        - ``"fashion-mnist"``: 60,000 + 10,000 grey images of 28x28 pixels.
+            - ``"cifar10"``: 50,000 + 10,000 photographs, 10 classes, in colour;
+            - ``"cifar10-jpeg"``: the same from ``data/cifar10-jpeg.tar.xz``, a lossy copy, class by class, which is
+              unpacked once into the cache;
+            - ``"fashion-mnist"``: 60,000 + 10,000 grey images of 28x28 pixels.
 
-        Or a path:
+            Or a path:
 
-        - a ``.npz`` file in Keras' layout, with the arrays that :func:`from_arrays` takes, perhaps ``class_names``;
-        - a folder of image files in torchvision's layout, ``train/CLASS/NAME`` and ``test/CLASS/NAME``.
+            - a ``.npz`` file in Keras' layout, with the arrays that :func:`from_arrays` takes, perhaps ``class_names``;
+            - a folder of image files in torchvision's layout, ``train/CLASS/NAME`` and ``test/CLASS/NAME``.
 
-        None or ``"auto"`` is the best that is at hand without a network: CIFAR-10, its first images, Fashion-MNIST.
-    subset : int, optional
-        Only for CIFAR-10: the first images of each of the five training batches and of the test batch, so many of
-        each. Up to 1,000, the file ``data/cifar10-first-1000-per-batch.npz`` will do. ``"auto"`` uses it where it
-        finds CIFAR-10.
-    size : int
-        Height and width in pixels. Images of another size are stretched (bilinear, antialiased).
-    channels : {1, 3}, optional
-        Convert colour to grey (luma), or repeat grey three times. None leaves them as they are.
-    per_class, test_per_class : int, optional
-        Keep so many images of each class, drawn by the seed, in the original order. Of the same seed, a larger number
-        keeps what a smaller one kept.
-    data_dir : path, optional
-        A folder of files that you have, see :mod:`nadtools.image_sources`.
-    download : bool
-        Whether a named data set may be downloaded.
+            None or ``"auto"`` is the best that is at hand without a network: CIFAR-10, its first images, Fashion-MNIST.
+        subset: Only for CIFAR-10: the first images of each of the five training batches and of the test batch, so many
+            of each. Up to 1,000, the file ``data/cifar10-first-1000-per-batch.npz`` will do. ``"auto"`` uses it where
+            it finds CIFAR-10.
+        size: Height and width in pixels. Images of another size are stretched (bilinear, antialiased).
+        channels: 1 converts colour to grey (luma), 3 repeats grey three times. None leaves them as they are.
+        per_class, test_per_class: Keep so many images of each class, drawn by the seed, in the original order. Of the
+            same seed, a larger number keeps what a smaller one kept.
+        data_dir: A folder of files that you have, see :mod:`nadtools.image_sources`.
+        download: Whether a named data set may be downloaded.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file, or a named data set is neither at hand nor to be had.
+    Raises:
+        FileNotFoundError: If there is no such file, or a named data set is neither at hand nor to be had.
     """
     checks.flags(download=download, progress=progress)
     for name, path in (("source", source), ("data_dir", data_dir)):
@@ -174,18 +153,12 @@ def from_arrays(
 ) -> Images:
     """Make a data set of arrays.
 
-    Parameters
-    ----------
-    x_train, x_test : np.ndarray
-        Shape (n, h, w), (n, h, w, 1) or (n, h, w, 3), uint8 or floats in [0, 1].
-    y_train, y_test : np.ndarray
-        Shape (n,) or (n, 1), integers from 0.
-    class_names : sequence of str, optional
-        By default the labels.
-    source : str
-        What the images are. What is done to them here is added to it.
-    size, channels, per_class, test_per_class, seed
-        As in :func:`load_images`.
+    Args:
+        x_train, x_test: Shape (n, h, w), (n, h, w, 1) or (n, h, w, 3), uint8 or floats in [0, 1].
+        y_train, y_test: Shape (n,) or (n, 1), integers from 0.
+        class_names: By default the labels.
+        source: What the images are. What is done to them here is added to it.
+        size, channels, per_class, test_per_class, seed: As in :func:`load_images`.
     """
     _check_options(size, channels, per_class, test_per_class, seed)
     checks.instance("source", source, str, "a text")

@@ -15,6 +15,7 @@ from torch import Tensor
 from nadtools import checks
 from nadtools.checks import positive_int
 from nadtools.device import full_precision, unaffected_by_context
+from nadtools.directions import orthonormalised
 from nadtools.nads import NADs
 
 __all__ = ["decode", "flip", "poison"]
@@ -50,25 +51,17 @@ def poison(
 
     Returns a tensor (n, channels, h, w) of the dtype and on the device of x. Pixels may lie outside [0, 1].
 
-    Parameters
-    ----------
-    x : Tensor
-        Shape (n, channels, h, w), float32 or float64, finite. In pixel units, before any normalisation. A NumPy array,
-        channels behind columns, and bytes from 0 to 255, which become floats up to 1, are taken, too.
-    y : Tensor
-        Shape (n,), integers from 0 to num_classes - 1.
-    nads : NADs or Tensor
-        Or any orthonormal vectors, shape (m, h, w) or (m, channels, h, w).
-    index : int
-        The first NAD that is used, from 0.
-    epsilon : float
-        Size of the carrier, positive. The paper's is 0.05 for pixels in [0, 1].
-    replace : {"own", "all"}
-        ``"own"``, the paper's: the coefficient of the image's own class. ``"all"``: the coefficients of the other
-        classes' carriers are set to zero besides. The classes are then separable by hyperplanes in these
-        coefficients; with ``"own"`` they need not be, as the others still hold image content.
-    num_classes : int, optional
-        None takes the largest label + 1.
+    Args:
+        x: Shape (n, channels, h, w), float32 or float64, finite. In pixel units, before any normalisation. A NumPy
+            array, channels behind columns, and bytes from 0 to 255, which become floats up to 1, are taken, too.
+        y: Shape (n,), integers from 0 to num_classes - 1.
+        nads: Or any orthonormal vectors, shape (m, h, w) or (m, channels, h, w).
+        index: The first NAD that is used, from 0.
+        epsilon: Size of the carrier, positive. The paper's is 0.05 for pixels in [0, 1].
+        replace: ``"own"``, the paper's: the coefficient of the image's own class. ``"all"``: the coefficients of the
+            other classes' carriers are set to zero besides. The classes are then separable by hyperplanes in these
+            coefficients; with ``"own"`` they need not be, as the others still hold image content.
+        num_classes: None takes the largest label + 1.
     """
     checks.choice("replace", replace, get_args(Replace))
     x = _images(x, nads)
@@ -118,16 +111,12 @@ def flip(x: Array, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
     What an image held along the first NAD it then holds along the last. The map is orthogonal, so nothing is lost, and
     flipping twice gives the images back.
 
-    Parameters
-    ----------
-    x : Tensor
-        Shape (n, channels, h, w), float32 or float64, finite; or what :func:`poison` takes.
-    nads : NADs or Tensor
-        A complete orthonormal basis: NADs, or vectors of shape (D, h, w), which are applied to each channel, or
-        (D, channels, h, w), which are applied to whole images.
-    order : Tensor, optional
-        Shape (D,): another permutation. Coefficient k of the result is coefficient ``order[k]`` of the image, and
-        ``torch.argsort(order)`` undoes it. ``torch.arange(D)`` changes nothing. None reverses.
+    Args:
+        x: Shape (n, channels, h, w), float32 or float64, finite; or what :func:`poison` takes.
+        nads: A complete orthonormal basis: NADs, or vectors of shape (D, h, w), which are applied to each channel, or
+            (D, channels, h, w), which are applied to whole images.
+        order: Shape (D,): another permutation. Coefficient k of the result is coefficient ``order[k]`` of the image,
+            and ``torch.argsort(order)`` undoes it. ``torch.arange(D)`` changes nothing. None reverses.
     """
     x = _images(x, nads)
     vectors = _check_vectors(x, nads)
@@ -136,7 +125,7 @@ def flip(x: Array, nads: NADs | Tensor, order: Tensor | None = None) -> Tensor:
         raise ValueError(f"got nads of {len(vectors)} vectors of {dimension} entries; expected a basis, {dimension}")
     if isinstance(nads, NADs):
         nads.warn_if_arbitrary(dimension - 1)
-    order = torch.arange(dimension - 1, -1, -1) if order is None else _check_permutation(order, dimension)
+    order = torch.arange(dimension - 1, -1, -1) if order is None else checks.permutation("order", order, dimension)
     rows = vectors.flatten(1).to(x.device, torch.float64)
     _check_orthonormal(rows)
     # One symmetric or orthogonal matrix for all images; its transpose, as images are rows.
@@ -181,11 +170,13 @@ def _code(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classe
         raise ValueError(f"got index={index} of {len(vectors)} NADs; {need}; expected {room}")
     if isinstance(nads, NADs):
         nads.warn_if_arbitrary(index + needed - 1)
+    rows = vectors[index : index + needed].flatten(1).to(x.device, torch.float64)
+    _check_orthonormal(rows)
     label = torch.arange(num_classes, device=x.device)
     # With an odd number of channels t % 2 would do as well; for three it is the published code.
     sign = 2 * ((label if channels == 3 else label // channels) % 2) - 1
     code = _Code(
-        _orthonormal(vectors[index : index + needed].flatten(1).to(x.device, torch.float64)),
+        orthonormalised(rows),  # without their rounding, which would show in the coefficients as 1e-6
         label // (2 * channels),
         label % channels,
         epsilon * sign.to(torch.float64),
@@ -194,13 +185,6 @@ def _code(x: Tensor, nads: NADs | Tensor, index: int, epsilon: float, num_classe
     )
     code.used[code.channel, code.vector] = True
     return code
-
-
-def _orthonormal(rows: Tensor) -> Tensor:
-    """The vectors without their rounding: it would show in the coefficients as 1e-6."""
-    _check_orthonormal(rows)
-    q, r = torch.linalg.qr(rows.T)
-    return (q * r.diagonal().sign()).T
 
 
 def _check_vectors(x: Tensor, nads: NADs | Tensor) -> Tensor:
@@ -218,10 +202,3 @@ def _check_orthonormal(rows: Tensor) -> None:
     deviation = float((rows @ rows.T - torch.eye(len(rows), dtype=rows.dtype, device=rows.device)).abs().max())
     if not deviation < 1e-4:  # false for NaN, too
         raise ValueError(f"got nads that miss orthonormality by {deviation:.2g}; NADs.from_vectors makes them so")
-
-
-def _check_permutation(order: Tensor, dimension: int) -> Tensor:
-    order = checks.tensor("order", order, checks.INTEGERS, "a tensor of integers, as torch.randperm makes")
-    if order.shape != (dimension,) or not torch.equal(order.cpu().long().sort().values, torch.arange(dimension)):
-        raise ValueError(f"got order of shape {tuple(order.shape)}; expected each of 0 to {dimension - 1} once")
-    return order.to(torch.int64)

@@ -141,14 +141,9 @@ def write_arrays(
 def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read what :func:`write_arrays` wrote: the arrays and the metadata.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is damaged, truncated, not ours, or of a later format.
-    OSError
-        If it cannot be read.
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged, truncated, not ours, or of a later format.
     """
     path = Path(path)
     if not path.exists():
@@ -180,11 +175,9 @@ def read_members(
 ) -> dict[str, np.ndarray]:
     """Read the arrays of any ``.npz`` file, or those that are named and there; no memory is taken on its word alone.
 
-    Raises
-    ------
-    ValueError
-        If the file cannot be read or is damaged, an array holds Python objects, or they take more than ``max_bytes``.
-        The message is the reason only.
+    Raises:
+        ValueError: If the file cannot be read or is damaged, an array holds Python objects, or they take more than
+            ``max_bytes``. The message is the reason only.
     """
     try:
         with zipfile.ZipFile(file) as archive:

@@ -36,40 +36,23 @@ DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.Alpha
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """How to train. The defaults are those of *Neural Anisotropy Directions* for LeNet on D(v).
-
-    Attributes
-    ----------
-    epochs, batch_size : int
-        A last batch that is not full is used too.
-    max_lr : float
-        The largest learning rate.
-    schedule : {"linear", "triangular", "constant"}
-        ``"linear"``: from ``max_lr`` down to 0. ``"triangular"``: from 0 up to ``max_lr`` at half of the training,
-        and down to 0. It changes after every step.
-    momentum, weight_decay : float
-        The momentum is SGD's alone; AdamW decouples the decay from the gradient.
-    clip_norm : float or None
-        The gradient's norm over all parameters is clipped here; None does not clip.
-    seed : int
-        Of the order of the samples, and of dropout where a network has it.
-    precision : {"float32", "bfloat16"}
-        ``"bfloat16"`` computes the forward passes of the training, and so their gradients, in bfloat16 where PyTorch's
-        autocast deems it safe; weights, loss and evaluations stay in single precision. Deep networks train two to three
-        times as fast where the processor or the GPU has bfloat16 arithmetic, and it is refused elsewhere.
-    optimizer : {"sgd", "adamw"}
-        ``"adamw"`` with PyTorch's β = (0.9, 0.999) and ε = 1e-8. It wants learning rates of about 1e-3.
-    """
+    """How to train. The defaults are those of *Neural Anisotropy Directions* for LeNet on D(v)."""
 
     epochs: int = 20
-    max_lr: float = 0.5
+    max_lr: float = 0.5  #: the largest learning rate
+    #: ``"linear"``: from ``max_lr`` down to 0. ``"triangular"``: from 0 up to ``max_lr`` at half of the training, and
+    #: down to 0. It changes after every step.
     schedule: Schedule = "linear"
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    batch_size: int = 128
-    clip_norm: float | None = 0.5
-    seed: int = 0
+    momentum: float = 0.0  #: SGD's alone
+    weight_decay: float = 0.0  #: AdamW decouples it from the gradient
+    batch_size: int = 128  #: a last batch that is not full is used too
+    clip_norm: float | None = 0.5  #: the gradient's norm over all parameters is clipped here; None does not clip
+    seed: int = 0  #: of the order of the samples, and of dropout where a network has it
+    #: ``"bfloat16"`` computes the forward passes of the training, and so their gradients, in bfloat16 where PyTorch's
+    #: autocast deems it safe; weights, loss and evaluations stay in single precision. Deep networks train two to three
+    #: times as fast where the processor or the GPU has bfloat16 arithmetic, and it is refused elsewhere.
     precision: Precision = "float32"
+    #: ``"adamw"`` with PyTorch's β = (0.9, 0.999) and ε = 1e-8. It wants learning rates of about 1e-3.
     optimizer: Optimizer = "sgd"
 
     def __post_init__(self) -> None:
@@ -124,28 +107,18 @@ class Evaluation:
 class TrainResult:
     """What a training came to.
 
-    Attributes
-    ----------
-    test_accuracy, train_accuracy : float
-        Of the final network, in [0, 1], in evaluation mode.
-    test_loss, train_loss : float
-        Mean cross-entropy of the final network.
-    history : pandas.DataFrame
-        One row per epoch: epoch (from 1), learning_rate (of its last step), train_loss and train_accuracy (means over
-        the epoch's batches as they were trained on), test_loss and test_accuracy (after the epoch; NaN where it was
-        not evaluated).
-    stopped_early : bool
-        Whether a callback stopped the training.
-    step_losses : Tensor
-        Shape (steps,), float32, on the CPU: the loss of every batch, before the step that it led to.
+    Accuracies, in [0, 1], and losses, mean cross-entropies, are those of the final network in evaluation mode.
     """
 
     test_accuracy: float
     train_accuracy: float
     test_loss: float
     train_loss: float
+    #: One row per epoch: epoch (from 1), learning_rate (of its last step), train_loss and train_accuracy (means over
+    #: its batches as they were trained on), test_loss and test_accuracy (after the epoch; NaN if not evaluated).
     history: pd.DataFrame
-    stopped_early: bool
+    stopped_early: bool  #: whether a callback stopped the training
+    #: (steps,), float32, on the CPU: the loss of every batch, before the step that it led to
     step_losses: Tensor = dataclasses.field(default_factory=lambda: torch.empty(0))
 
     def steps_to_loss(self, level: float, window: int = 10) -> int | None:
@@ -177,24 +150,15 @@ def train(
 
     The data are moved to the device once; inside an epoch nothing crosses between host and device.
 
-    Parameters
-    ----------
-    network : nn.Module
-        From (n, channels, h, w) to (n, classes). It is moved to the device and left in evaluation mode.
-    train_data, test_data : (Tensor, Tensor)
-        x of shape (n, channels, h, w), y of shape (n,), int64.
-    config : TrainConfig, optional
-    evaluate_every : int
-        Epochs between evaluations on the test data; 0 evaluates only the final network.
-    device : str, torch.device or None
-        None means the device of the training images.
-    callback : callable, optional
-        Called after each epoch with its row of the history; returning True stops the training.
+    Args:
+        network: From (n, channels, h, w) to (n, classes). It is moved to the device and left in evaluation mode.
+        train_data, test_data: x of shape (n, channels, h, w), y of shape (n,), int64.
+        evaluate_every: Epochs between evaluations on the test data; 0 evaluates only the final network.
+        device: None means the device of the training images.
+        callback: Called after each epoch with its row of the history; returning True stops the training.
 
-    Raises
-    ------
-    FloatingPointError
-        If the loss is no longer finite: the learning rate is too large.
+    Raises:
+        FloatingPointError: If the loss is no longer finite: the learning rate is too large.
     """
     config = TrainConfig() if config is None else config
     checks.instance("config", config, TrainConfig, "a TrainConfig")
@@ -223,6 +187,7 @@ def train(
     order_generator = generator(resolved, seed, SHUFFLE)
     num_samples = len(x)
     num_batches = -(-num_samples // config.batch_size)
+    drops = any(isinstance(module, DROPOUT_LAYERS) for module in network.modules())
     step_losses = torch.empty(config.epochs * num_batches, device=resolved)
     rows: list[dict[str, float]] = []
     stopped = False
@@ -232,7 +197,8 @@ def train(
         order = torch.randperm(num_samples, device=resolved, generator=order_generator)
         loss_sum, correct = torch.zeros((), device=resolved), torch.zeros((), device=resolved)
         learning_rate = config.max_lr
-        with _seeded_dropout(network, seed, epoch):
+        # Dropout layers draw from PyTorch's global generator and from no other.
+        with isolated_random_state(derive_seed(seed, DROPOUT, epoch)) if drops else contextlib.nullcontext():
             for number, batch in enumerate(order.split(config.batch_size)):
                 step = epoch * num_batches + number
                 learning_rate = config.learning_rate(step, config.epochs * num_batches)
@@ -368,10 +334,3 @@ def check_fit(name: str, network: nn.Module, x: Tensor, y: Tensor, device: torch
     if int(y.max()) >= outputs.shape[1]:
         raise ValueError(f"got labels up to {int(y.max())} in {name}; the network has {outputs.shape[1]} outputs")
     check_independent_images(network, x[:3].to(device))
-
-
-def _seeded_dropout(network: nn.Module, seed: int, epoch: int) -> contextlib.AbstractContextManager[None]:
-    """Seed PyTorch's global generator for an epoch, for networks with dropout only: its layers draw from no other."""
-    if any(isinstance(module, DROPOUT_LAYERS) for module in network.modules()):
-        return isolated_random_state(derive_seed(seed, DROPOUT, epoch))
-    return contextlib.nullcontext()

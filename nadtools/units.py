@@ -48,24 +48,20 @@ def run_units(
 ) -> pd.DataFrame:
     """Call a function on every unit that the journal does not hold yet, and return the rows of all, in their order.
 
-    Parameters
-    ----------
-    function : callable
-        From a unit to a row: a mapping of names to numbers, texts, bools or None. It must depend on its unit alone, and
-        be picklable where several processes work. What it raises is raised, once units under way are kept.
-    units : sequence of mappings
-        What identifies each piece of work: names, with numbers, texts, bools, None or tuples of these. All different.
-    journal : path or None
-        The file that keeps the finished rows, perhaps of more units. None keeps nothing on disk.
-    parameters : mapping
-        Everything that determines the rows beside the units, as JSON can hold it.
-    fingerprints : sequence of str, optional
-        One for each unit: a digest of what its names stand for. A row under the same names with another is refused.
+    Args:
+        function: From a unit to a row: a mapping of names to numbers, texts, bools or None. It must depend on its unit
+            alone, and be picklable where several processes work. What it raises is raised, once units under way are
+            kept.
+        units: What identifies each piece of work: names, with numbers, texts, bools, None or tuples of these. All
+            different.
+        journal: The file that keeps the finished rows, perhaps of more units. None keeps nothing on disk.
+        parameters: Everything that determines the rows beside the units, as JSON can hold it.
+        fingerprints: One for each unit: a digest of what its names stand for. A row under the same names with another
+            is refused.
 
-    Raises
-    ------
-    TypeError, ValueError, OSError
-        Also if the journal is damaged, belongs to another computation or cannot be written.
+    Raises:
+        TypeError, ValueError, OSError: Also if the journal is damaged, belongs to another computation or cannot be
+            written.
     """
     names = name_units(units)
     marks = [""] * len(names) if fingerprints is None else list(fingerprints)
@@ -97,6 +93,10 @@ class Task(NamedTuple):
     indices: Sequence[int]
     call: Callable[[], Sequence[Mapping[str, Any]]]
 
+    def __call__(self) -> tuple[Sequence[int], Sequence[Mapping[str, Any]]]:
+        """Do it, and say for which units."""
+        return self.indices, self.call()
+
 
 def run_tasks(
     names: Sequence[str],
@@ -121,7 +121,7 @@ def run_tasks(
         counts = {"total": len(names), "initial": len(names) - len(missing)}
         with progress_bar(None, progress, **counts, desc=description, unit="unit", smoothing=0) as bar:
             try:
-                calls = (functools.partial(_finish, task) for task in tasks(missing))
+                calls = (task.__call__ for task in tasks(missing))
                 with contextlib.closing(as_finished(calls, num_jobs)) as outcomes:
                     for indices, done in outcomes:
                         texts = [_row_text(names[index], row) for index, row in zip(indices, done, strict=True)]
@@ -139,10 +139,6 @@ def run_tasks(
                 )
                 raise
     return _table(names, rows)
-
-
-def _finish(task: Task) -> tuple[Sequence[int], Sequence[Mapping[str, Any]]]:
-    return task.indices, task.call()
 
 
 def as_finished(calls: Iterable[Callable[[], T]], num_jobs: int | None = None) -> Generator[T]:

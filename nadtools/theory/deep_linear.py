@@ -41,35 +41,23 @@ WeightLaw = Literal["normal", "rademacher"]
 class DeepLinearModel(nn.Module):
     r"""The deep linear model of pooling, :math:`f(x) = \theta^T A (m \odot \phi \odot x)`.
 
-    Parameters
-    ----------
-    prefilter : array-like
-        m, shape (D,), real: the response of the pooling prefilter at each frequency.
-    stride : int
-        S, the subsampling factor; it must divide D.
-    sigma_theta, sigma_phi : float
-        Standard deviations of the weights, zero or positive.
-    weights : {"normal", "rademacher"}
-        Law of the weights. ``"normal"`` is the paper's. ``"rademacher"`` draws ±sigma with equal probability: the
-        same first and second moments, hence the same closed forms, but with the same
-        :math:`(\partial f / \partial x[i])^2` for all networks.
-    seed : int, optional
-        None draws from PyTorch's global generator, as :func:`nadtools.estimate_nads` wants it. An int leaves it alone.
+    Args:
+        prefilter: m, shape (D,), real: the response of the pooling prefilter at each frequency.
+        stride: S, the subsampling factor; it must divide D.
+        sigma_theta, sigma_phi: Standard deviations of the weights, zero or positive.
+        weights: Law of the weights. ``"normal"`` is the paper's. ``"rademacher"`` draws ±sigma with equal probability:
+            the same first and second moments, hence the same closed forms, but with the same :math:`(\partial f /
+            \partial x[i])^2` for all networks.
+        seed: None draws from PyTorch's global generator, as :func:`nadtools.estimate_nads` wants it. An int leaves it
+            alone.
 
-    Attributes
-    ----------
-    theta, phi : nn.Parameter
-        Shapes (M,), with M = D/S, and (D,); float32, as PyTorch's layers.
-    m : Tensor
-        Shape (D,); a buffer.
+    Its parameters are theta, (M,) with M = D/S, and phi, (D,); float32, as PyTorch's layers. m, (D,), is a buffer.
 
-    Examples
-    --------
-    >>> import nadtools as nt
-    >>> m = [1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]
-    >>> nads = nt.estimate_nads(
-    ...     lambda: nt.theory.deep_linear.DeepLinearModel(m, stride=2), image_size=(1, 8), average_output_layer=False
-    ... )
+    Examples:
+        >>> import nadtools as nt
+        >>> m = [1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]
+        >>> model = lambda: nt.theory.deep_linear.DeepLinearModel(m, stride=2)
+        >>> nads = nt.estimate_nads(model, image_size=(1, 8), average_output_layer=False)
     """
 
     m: Tensor

@@ -61,19 +61,17 @@ def pooling_matrix(prefilter: Prefilter, stride: Stride, size: Size) -> Tensor:
 
     Its shape is (M, D); for images :math:`(h w / S^2, h w)`.
 
-    Parameters
-    ----------
-    prefilter : str or array-like
-        The filter before the subsampling, by name or as its taps (w[0], w[1], ...): real, at most D, w[0] on sample nS.
+    Args:
+        prefilter: The filter before the subsampling, by name or as its taps (w[0], w[1], ...): real, at most D, w[0] on
+            sample nS.
 
-        * ``"average"``: S equal taps on the samples nS, ..., nS + S - 1, non-overlapping average pooling.
-        * ``"gaussian"``: the response :math:`e^{-2 \pi^2 s^2 (\ell/D)^2}` with s = S/2 samples, centred on sample nS.
-        * ``"binomial"``: the 2S - 1 coefficients :math:`\binom{2S-2}{j} / 4^{S-1}`, centred on sample nS; for S = 2
-          the taps (1, 2, 1)/4 of anti-aliased networks.
-        * ``"ideal"``: response 1 for :math:`|\ell| \le M/2`, the frequencies that the result can carry, and 0 above.
-        * ``"identity"``: no filter, subsampling alone.
-    stride, size
-        For images the prefilter is applied along both axes.
+            * ``"average"``: S equal taps on the samples nS, ..., nS + S - 1, non-overlapping average pooling.
+            * ``"gaussian"``: the response :math:`e^{-2 \pi^2 s^2 (\ell/D)^2}`, s = S/2 samples, centred on sample nS.
+            * ``"binomial"``: the 2S - 1 coefficients :math:`\binom{2S-2}{j} / 4^{S-1}`, centred on sample nS; for S = 2
+              the taps (1, 2, 1)/4 of anti-aliased networks.
+            * ``"ideal"``: response 1 for :math:`|\ell| \le M/2`, the frequencies that the result can carry; 0 above.
+            * ``"identity"``: no filter, subsampling alone.
+        stride, size: For images the prefilter is applied along both axes.
     """
     sizes, strides = _check_geometry(size, stride)
     matrix: Array = np.ones((1, 1))
@@ -112,12 +110,9 @@ def bayes_accuracy(v: ArrayLike, pooling_matrix: ArrayLike, epsilon: ArrayLike =
     :math:`\Phi((\epsilon/\sigma) \cot\vartheta)`, with the angle :math:`\vartheta` between v and the row space of
     P: chapter 2 of the book has the proof. Angles within 1e-12 of zero or of the right angle count as such.
 
-    Parameters
-    ----------
-    v : array-like
-        The discriminative direction, shape (D,), or a batch of them (..., D); real, not zero; scaled to unit norm.
-    pooling_matrix : array-like
-        P, shape (M, D), real: of :func:`pooling_matrix` or any other.
+    Args:
+        v: The discriminative direction, shape (D,), or a batch of them (..., D); real, not zero; scaled to unit norm.
+        pooling_matrix: P, shape (M, D), real: of :func:`pooling_matrix` or any other.
     """
     signal, noise = _projections(*_check_problem(v, pooling_matrix))
     return torch.as_tensor(special.ndtr(_signal_to_noise(signal, noise, epsilon, sigma)))
@@ -177,14 +172,10 @@ def theorem1_accuracy(
     model has no factor :math:`\sqrt{S/2}` (:func:`fourier_accuracies`): the two agree for S = 2 alone, and this one is
     larger for S > 2.
 
-    Parameters
-    ----------
-    frequency : int or array of ints
-        :math:`\ell`, between 0 and D - 1.
-    prefilter_response : array-like
-        :math:`\hat m`, shape (D,), real or complex: of :func:`spectral_response`.
-    stride : int
-        S; it must divide D.
+    Args:
+        frequency: :math:`\ell`, between 0 and D - 1.
+        prefilter_response: :math:`\hat m`, shape (D,), real or complex: of :func:`spectral_response`.
+        stride: S; it must divide D.
     """
     kinds = (*checks.FLOATING, *checks.INTEGERS, *checks.COMPLEX)
     given = checks.as_numbers("prefilter_response", prefilter_response, kinds, "numbers")
@@ -247,8 +238,10 @@ def _fourier_angles(prefilter: Prefilter, stride: Stride, size: Size, phase: flo
     sizes, strides = _check_geometry(size, stride)
     phase = checks.number("phase", phase)
     response = _response(prefilter, sizes, strides).reshape(-1)
-    bins = _alias_sets(sizes, strides)
     index = np.arange(math.prod(sizes)).reshape(sizes)
+    blocks = index.reshape([n for d, s in zip(sizes, strides, strict=True) for n in (s, d // s)])
+    # Frequencies that share a bin, shape (aliases, bins).
+    bins = blocks.transpose(*range(0, blocks.ndim, 2), *range(1, blocks.ndim, 2)).reshape(math.prod(strides), -1)
     conjugate = np.roll(np.flip(index), 1, axis=tuple(range(len(sizes)))).reshape(-1)
     energy = np.abs(response) ** 2
     others = np.empty_like(energy)
@@ -271,12 +264,6 @@ def _fourier_angles(prefilter: Prefilter, stride: Stride, size: Size, phase: flo
         signal[interferes] = math.sqrt(2) * np.where(real > floor, real, 0)
         quadrature[interferes] = 2 * np.where(imaginary > floor, imaginary, 0) ** 2
     return signal.reshape(sizes), np.sqrt(others + quadrature).reshape(sizes)
-
-
-def _alias_sets(sizes: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.intp]:
-    """Flat indices of the frequencies that share a bin; shape (aliases, bins)."""
-    index = np.arange(math.prod(sizes)).reshape([n for d, s in zip(sizes, strides, strict=True) for n in (s, d // s)])
-    return index.transpose(*range(0, index.ndim, 2), *range(1, index.ndim, 2)).reshape(math.prod(strides), -1)
 
 
 def _sum_without_own(values: Array) -> Array:
