@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import itertools
 import json
 import math
+import operator
 import os
 import time
 import warnings
@@ -23,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from nadtools import architectures, checks, networks, output_layer, storage
+from nadtools import symmetries as groups
 from nadtools.checks import check_shape, positive_int
 from nadtools.device import (
     DerivedSeed,
@@ -34,23 +37,25 @@ from nadtools.device import (
     stream,
     unaffected_by_context,
 )
-from nadtools.moments import GradientMoments, gradients, mixed_derivatives, secants
-from nadtools.nads import NADs
-from nadtools.networks import Architecture, NetworkSource, differences, fingerprint, network_source
-from nadtools.output_layer import Output, Selected
+from nadtools.moments import GradientMoments, Sketch, fix_signs, gradients, mixed_derivatives, secants
+from nadtools.nads import NADs, orthonormal_rows
+from nadtools.networks import Architecture, NetworkSource, Output, add_tensor, differences, fingerprint, network_source
 from nadtools.progress import progress_bar
-from nadtools.symmetries import SymmetryGroup, check_group, contradicted_symmetry, symmetries_of
+from nadtools.symmetries import SymmetryGroup, symmetries_of
 from nadtools.units import as_finished, in_this_process
 
 __all__ = ["Architecture", "Estimator", "EvaluationPoint", "estimate_nads"]
 
 Estimator = Literal["secant", "gradient", "mixed"]
 EvaluationPoint = Literal["zero", "normal"] | Tensor | Callable[[torch.Generator], Tensor]
+Moments = GradientMoments | Sketch
 
 _POINT, _PROBES = 1, 2  # random streams beside that of the weights
 _NUM_BLOCKS = 10
 _CHECKED_NETWORKS = 16  # for the check of a group that was named, not proven
 _BATCH_SIZES = {"cpu": 128, "cuda": 4096}
+_BATCH_INPUTS = {"cpu": 2**21, "cuda": 2**25}  # pixels and channels of all images of a batch
+_COLUMNS = 1024  # of a Jacobian, for an estimate of its memory before a network is drawn
 _SECONDS_BETWEEN_CHECKPOINTS = 20.0
 
 
@@ -66,7 +71,9 @@ class _Plan:
     point: EvaluationPoint
     num_probes: int
     group: SymmetryGroup
-    output: Output | None
+    permutations: tuple[Tensor, ...]
+    basis: Tensor | None  # (m, D): the span to stay in
+    num_directions: int | None
     variance: float | None  # of the output weights, where they are averaged out
     batch_size: int
     device: torch.device
@@ -74,11 +81,17 @@ class _Plan:
     def draw(self, index: int) -> nn.Module:
         """Draw the network with this index; torch.compile would hide its layers."""
         network = self.source(derive_seed(self.seed, index))
-        network = getattr(network, "_orig_mod", network)
-        return network if self.output is None else Selected(network, self.output)
+        return getattr(network, "_orig_mod", network)
 
-    def moments(self) -> GradientMoments:
-        return GradientMoments(self.image_shape, self.group, _NUM_BLOCKS, self.device)
+    @property
+    def dimension(self) -> int:
+        return math.prod(self.image_shape) if self.basis is None else len(self.basis)
+
+    def moments(self) -> Moments:
+        if self.num_directions is not None:
+            return Sketch(self.dimension, self.num_directions, self.device)
+        shape = self.image_shape if self.basis is None else (1, 1, self.dimension)
+        return GradientMoments(shape, self.group, _NUM_BLOCKS, self.device)
 
 
 @unaffected_by_context()
@@ -93,7 +106,9 @@ def estimate_nads(
     num_probes: int = 8,
     average_output_layer: bool = True,
     output: Output | None = None,
-    symmetries: SymmetryGroup | Literal["auto"] = "auto",
+    symmetries: SymmetryGroup | Literal["auto"] | Sequence[Tensor] = "auto",
+    basis: Tensor | None = None,
+    num_directions: int | None = None,
     until: tuple[int, float] | None = None,
     in_channels: int = 1,
     image_size: tuple[int, int] = (32, 32),
@@ -110,92 +125,97 @@ def estimate_nads(
     over the output layer (see :mod:`nadtools.output_layer`), and over the symmetries of the image under which the
     architecture's law is invariant (see :mod:`nadtools.symmetries`).
 
-    Parameters
-    ----------
-    architecture : str or callable
-        A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new, freshly
-        initialised ``nn.Module``: a network of your own, of torchvision or of timm. It may draw its weights from
-        PyTorch's global generator, which is seeded for it and put back afterwards.
-    num_networks : int
-        How many networks to draw; with ``until``, at most. The network with index i depends on ``seed`` and i alone.
-    estimator : {"secant", "gradient", "mixed"}
-        ``"secant"``: finite differences with a step of ``scale`` along every pixel, as in the code of the paper.
-        ``"gradient"``: the gradient, as in the text of the paper (section 3).
-        ``"mixed"``: the mixed second derivatives with respect to parameters and input, the paper's other
-        decomposition (equation 5), by random probes.
-    seed : int
-    scale : float
-        Step of the secant, in pixel units.
-    evaluation_point : {"normal", "zero"}, Tensor or callable
-        Where to take secants or derivatives. ``"normal"``, the default: at x₀ ~ N(0, I), drawn anew for each network;
-        ``"zero"``: at x₀ = 0; a tensor of shape (channels, h, w); or a callable that draws one from a
-        ``torch.Generator``. (At 0 a network without biases has no gradient, and secants whatever the scale.)
-    num_probes : int
-        Random probes in parameter space for each network, for ``"mixed"``.
-    average_output_layer : bool
-        Average the last linear layer out exactly (for ``"mixed"``, its block of the matrix). Where the network has
-        none, or its weights do not have mean zero and equal variance, a warning says so and the layer is sampled.
-    output : int, str or callable, optional
-        Of several outputs C is the mean of theirs; an int takes one. Where the result is no tensor: the key of a dict,
-        the number in a tuple, or a function of the result that gives one.
-    symmetries : {"auto", "none", "transpose", "reflections", "square"}
-        The group to average over. "auto" takes the group that is proven for a named architecture, and none for a
-        callable or where the evaluation point breaks the symmetry. A group that you name for a callable is checked
-        against the first networks, and a warning is given if they contradict it.
-    until : (int, float), optional
-        ``(k, target)``: stop as soon as two halves of the networks overlap by the target on their first k directions
-        (:func:`nadtools.subspace_overlap`). Looked at after 4, 6, 8, 12, 16, 24... networks.
-    in_channels, image_size : int, (int, int)
-    batch_size : int, optional
-        Images that go through a network at once; by default 128, on a GPU 4096. The result does not depend on it but
-        for rounding.
-    checkpoint : path, optional
-        A ``.npz`` file that keeps what has been computed. The same call goes on where an interrupted one stopped.
-    num_jobs, device, progress
-    **build_options
-        For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
+    Args:
+        architecture: A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new,
+            freshly initialised ``nn.Module``: a network of your own, of torchvision or of timm. It may draw its weights
+            from PyTorch's global generator, which is seeded for it and put back afterwards.
+        num_networks: How many networks to draw; with ``until``, at most. The network with index i depends on ``seed``
+            and i alone.
+        estimator: ``"secant"``: finite differences with a step of ``scale`` along every pixel, as in the code of the
+            paper. ``"gradient"``: the gradient, as in the text of the paper (section 3). ``"mixed"``: the mixed second
+            derivatives with respect to parameters and input, the paper's other decomposition (equation 5), by random
+            probes.
+        scale: Step of the secant, in pixel units.
+        evaluation_point: Where to take secants or derivatives. ``"normal"``, the default: at x₀ ~ N(0, I), drawn anew
+            for each network; ``"zero"``: at x₀ = 0; a tensor of shape (channels, h, w); or a callable that draws one
+            from a ``torch.Generator``. (At 0 a network without biases has no gradient, and secants whatever the scale.)
+        num_probes: Random probes in parameter space for each network, for ``"mixed"``.
+        average_output_layer: Average the last linear layer out exactly (for ``"mixed"``, its block of the matrix).
+            Where the network has none, or its weights do not have mean zero and equal variance, a warning says so and
+            the layer is sampled.
+        output: Of several outputs C is the mean of theirs; an int takes one. Where the result is no tensor: the key of
+            a dict, the number in a tuple, or a function of the result that gives one.
+        symmetries: The group to average over. "auto" takes the group that is proven for a named architecture, and none
+            for a callable or where something given breaks the symmetry. Or permutations that generate a group of your
+            own (for up to 3,072 inputs): of shape (h, w), for all channels alike, or (channels, h, w), each says for
+            every input from which one it comes, as ``torch.arange(h * w).reshape(h, w).roll(4, dims=1)`` does. What is
+            not proven is checked against the first networks, and a warning is given if they contradict it.
+        basis: Orthonormal directions (m, h, w) or (m, channels, h, w): secants are taken along these instead of the
+            pixels, and the result is m NADs inside their span. Without symmetries.
+        num_directions: Only the first so many, for images too large for D x D numbers: by gradients 3 x 224 x 224 fits
+            into 4 GB. No eigenvalue is too large, or too small by more than ``metadata["bound"]``: see
+            :class:`nadtools.moments.Sketch`, also for the proof. There are no standard errors. Without symmetries.
+        until: ``(k, target)``: stop as soon as two halves of the networks overlap by the target on their first k
+            directions (:func:`nadtools.subspace_overlap`). Looked at after 4, 6, 8, 12, 16, 24... networks.
+        batch_size: Images that go through a network at once; by default 128, on a GPU 4096, fewer if they are large.
+            The result does not depend on it but for rounding.
+        checkpoint: A ``.npz`` file that keeps what has been computed. The same call goes on where an interrupted one
+            stopped.
+        **build_options: For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
 
-    Raises
-    ------
-    TypeError, ValueError
-        Also if the networks have no NADs (outputs that are random or not finite, constant, the same each time), or the
-        checkpoint belongs to another computation.
-    MemoryError
-        Before any computing, if the estimate needs more memory than is free.
+    Raises:
+        TypeError, ValueError: Also if the networks have no NADs (outputs that are random or not finite, constant, the
+            same each time), or the checkpoint belongs to another computation.
+        MemoryError: Before any computing, if the estimate needs more memory than is free.
     """
     num_networks, num_probes = positive_int("num_networks", num_networks), positive_int("num_probes", num_probes)
     checks.flags(average_output_layer=average_output_layer, progress=progress)
     checks.choice("estimator", estimator, get_args(Estimator))
-    checks.choice("symmetries", symmetries, ("auto", *get_args(SymmetryGroup)))
     scale, num_jobs = checks.positive_number("scale", scale), checks.number_of_jobs(num_jobs)
     if checkpoint is not None:
         checkpoint = checks.file_path("checkpoint", checkpoint)
     resolved = resolve_device(device)
-    batch_size = _BATCH_SIZES[resolved.type] if batch_size is None else positive_int("batch_size", batch_size)
     channels, (height, width) = positive_int("in_channels", in_channels), check_shape("image_size", image_size)
-    image_shape = (channels, height, width)
+    image_shape, dimension = (channels, height, width), channels * height * width
+    fitting = max(1, min(_BATCH_SIZES[resolved.type], _BATCH_INPUTS[resolved.type] // dimension))
+    batch_size = fitting if batch_size is None else positive_int("batch_size", batch_size)
+    if basis is not None:
+        expected = image_shape if channels > 1 else image_shape[1:]
+        basis = orthonormal_rows("basis", basis, len(checks.tensor("basis", basis)), expected, 1e-4).to(
+            resolved, torch.float32
+        )
+    count = dimension if basis is None else len(basis)
+    if num_directions is not None:
+        count = num_directions = positive_int("num_directions", num_directions, count)
     if until is not None:
-        _check_until(until, channels * height * width)
+        positive_int("until[0]", checks.pair("until", until)[0], count)
+        if not 0 < checks.number("until[1]", until[1]) <= 1:
+            raise ValueError(f"got until={until}; expected (k, target) with a target overlap between 0 and 1")
     _check_point(evaluation_point, image_shape)
-    if output is not None and not callable(output):
-        checks.instance("output", output, (int, str), "an int, a key or a function")
-    source = network_source(architecture, image_shape, build_options, chosen={"num_classes": 1}, caller="estimate_nads")
-    group, proven = _group(architecture, symmetries, image_shape, evaluation_point, build_options)
+    source = network_source(
+        architecture, image_shape, build_options, chosen={"num_classes": 1}, caller="estimate_nads", output=output
+    )
+    if basis is not None or num_directions is not None:
+        if not isinstance(symmetries, str) or symmetries not in ("auto", "none"):
+            raise ValueError("got symmetries with a basis or num_directions, which average over none; leave them out")
+        symmetries = "none"
+    group, permutations, unproven = _group(architecture, symmetries, image_shape, evaluation_point, build_options)
     plan = _Plan(
-        source, image_shape, estimator, stream(seed, "networks of an estimate"), scale, evaluation_point,
-        num_probes, group, output, None, batch_size, resolved,
+        source, image_shape, estimator, stream(seed, "networks of an estimate"), scale, evaluation_point, num_probes,
+        group, permutations, basis, num_directions, None, batch_size, resolved,
     )  # fmt: skip
     _check_memory(plan, num_jobs)
     first = output_layer.check_network(plan.draw(0), image_shape, resolved)
     networks.check_networks_differ(first, plan.draw(1))
     if average_output_layer:
-        plan = dataclasses.replace(plan, variance=_averaged_variance(plan, first))
+        plan = dataclasses.replace(plan, variance=output_layer.averaged_variance(plan.draw, first, image_shape))
 
     description = _description(plan, first) if checkpoint is not None else {}
     moments, done = _resume(plan, description, checkpoint)
-    if not proven and group != "none":
+    orbits = groups.orbits_of_pairs(permutations) if permutations else None
+    if unproven:
         first_ones = [_jacobian(plan, index).cpu() for index in range(min(num_networks, _CHECKED_NETWORKS))]
-        contradiction = contradicted_symmetry(first_ones, group, image_shape)
+        contradiction = groups.contradicted_symmetry(first_ones, unproven)
         if contradiction is not None:
             warnings.warn(f"{contradiction}; averaging over it biases the NADs", stacklevel=4)
     title = f"NADs of {plan.source.name}"
@@ -203,6 +223,8 @@ def estimate_nads(
         for total in [num_networks] if until is None else _rounds(num_networks):
             remaining = [index for index in range(total) if index not in done]
             _accumulate(plan, remaining, moments, done, num_jobs, checkpoint, description, bar.update)
+            if orbits is not None and isinstance(moments, GradientMoments):
+                moments.average_over(orbits)
             if until is not None and float(moments.halves(held_out=False).overlap[until[0] - 1]) >= until[1]:
                 break
     notes = output_layer.switched_off(first, output_layer.find_output_layer(first, image_shape))
@@ -210,34 +232,46 @@ def estimate_nads(
 
 
 def _result(
-    plan: _Plan, moments: GradientMoments, until: tuple[int, float] | None, total: int, seed: int, notes: list[str]
+    plan: _Plan, moments: Moments, until: tuple[int, float] | None, total: int, seed: int, notes: list[str]
 ) -> NADs:
     decomposition, halves = moments.eigendecomposition(), moments.halves()
     if float(decomposition.values[0]) == 0:
-        raise ValueError(f"the derivatives of all {total} networks vanish: constant at initialisation")
+        remedy = "" if plan.variance else "; average_output_layer=True replaces output weights of zero"
+        raise ValueError(f"the derivatives of all {total} networks vanish: constant at initialisation{remedy}")
     if until is not None and not float(overlap := halves.overlap[until[0] - 1]) >= until[1]:
         warnings.warn(
             f"after {total} networks the halves overlap by {float(overlap):.3f} on the first "
             f"{until[0]} directions, less than the {until[1]} asked for; allow more networks",
             stacklevel=3,
         )
+    point = "tensor" if isinstance(plan.point, Tensor) else plan.point
+    shape = plan.image_shape[1:] if plan.image_shape[0] == 1 else plan.image_shape
+    vectors, restricted = decomposition.vectors.to(torch.float32), dict[str, Any]()
+    if plan.basis is not None:
+        vectors, restricted["span"] = fix_signs(vectors @ plan.basis.cpu()), plan.dimension
+        notes = [*notes, f"inside the span of {plan.dimension} given directions"]
+    if isinstance(moments, Sketch):
+        restricted["bound"] = moments.bound
+        if moments.bound > 1e-3 * float(decomposition.values[-1]):
+            notes = [*notes, f"an eigenvalue may be too small by {moments.bound:.2g}"]
+    if len(vectors) < math.prod(plan.image_shape):
+        restricted["num_directions"] = len(vectors)
     metadata = {
         "architecture": plan.source.name,
         "estimator": plan.estimator,
         "num_networks": total,
         "scale": plan.scale if plan.estimator == "secant" else None,
-        "evaluation_point": _describe_point(plan.point),
+        "evaluation_point": point if isinstance(point, str) else getattr(point, "__qualname__", type(point).__name__),
         "num_probes": plan.num_probes if plan.estimator == "mixed" else None,
         "output_weight_variance": plan.variance,
-        "symmetries": plan.group,
-        **({"output": str(plan.output)} if plan.output is not None else {}),
+        "symmetries": f"{len(plan.permutations)} permutations" if plan.permutations else plan.group,
+        **restricted,
+        **({"output": str(plan.source.output)} if plan.source.output is not None else {}),
         **({"notes": notes} if notes else {}),
         **storage.provenance(seed, plan.device),
     }
-    shape = plan.image_shape[1:] if plan.image_shape[0] == 1 else plan.image_shape
-    vectors = decomposition.vectors.to(torch.float32).reshape(-1, *shape)
     own = decomposition.values, decomposition.standard_errors
-    return NADs(vectors, *own, halves.overlap, metadata, halves.held_out, halves.held_out_stderr)
+    return NADs(vectors.reshape(-1, *shape), *own, halves.overlap, metadata, halves.held_out, halves.held_out_stderr)
 
 
 @full_precision()
@@ -253,18 +287,19 @@ def _jacobian(plan: _Plan, index: int) -> Tensor:
     point = _draw_point(plan, index).to(plan.device, torch.float32)
     function = cut.features if cut else lambda x: network(x).reshape(len(x), -1)
     num_outputs = cut.layer.in_features if cut else function(point[None].clone()).shape[1]
+    in_span = (lambda j: j) if plan.basis is None else plan.basis.matmul
     if plan.estimator == "secant":
-        jacobian = secants(function, point, plan.scale, plan.batch_size)
+        jacobian = secants(function, point, plan.scale, plan.batch_size, plan.basis)
     else:
-        jacobian = gradients(function, point, num_outputs, plan.batch_size)
+        jacobian = in_span(gradients(function, point, num_outputs, plan.batch_size))
     if plan.estimator != "mixed":
-        return jacobian * (plan.variance if plan.variance is not None else 1 / num_outputs) ** 0.5
+        return jacobian.mul_((plan.variance if plan.variance is not None else 1 / num_outputs) ** 0.5)
     if network(point[None].clone()).numel() > 1:
         raise ValueError("got several outputs for the estimator 'mixed'; take one, for instance by output=0")
     # The mixed derivatives with respect to the output weights are the gradients of the features.
     parameters = [p for p in network.requires_grad_(True).parameters() if cut is None or p is not cut.layer.weight]
     probes = generator(torch.device("cpu"), plan.seed, index, _PROBES)
-    mixed = mixed_derivatives(network, parameters, point, plan.num_probes, probes)
+    mixed = in_span(mixed_derivatives(network, parameters, point, plan.num_probes, probes))
     return mixed if cut is None else torch.cat([jacobian, mixed], dim=1)
 
 
@@ -300,7 +335,7 @@ def _rounds(num_networks: int) -> Iterator[int]:
 def _accumulate(
     plan: _Plan,
     indices: Sequence[int],
-    moments: GradientMoments,
+    moments: Moments,
     done: set[int],
     num_jobs: int | None,
     checkpoint: str | os.PathLike[str] | None,
@@ -316,6 +351,7 @@ def _accumulate(
             consistent = False
             add_to(moments)
             done.update(finished)
+            del add_to  # a Jacobian, which may be large
             consistent = True
             advance(len(finished))
             if checkpoint is not None and time.monotonic() - saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
@@ -332,11 +368,11 @@ def _accumulate(
 
 def _contributions(
     plan: _Plan, indices: Sequence[int], num_jobs: int | None
-) -> Iterator[tuple[Sequence[int], Callable[[GradientMoments], None]]]:
+) -> Iterator[tuple[Sequence[int], Callable[[Any], None]]]:
     """Some networks at a time, and a function that adds them to moments."""
     if in_this_process(num_jobs):
         for index in indices:
-            yield [index], functools.partial(GradientMoments.add, index=index, jacobian=_jacobian(plan, index))
+            yield [index], operator.methodcaller("add", index, _jacobian(plan, index))
         return
     chunk = max(1, -(-len(indices) // (8 * joblib.effective_n_jobs(num_jobs))))
     chunks = [indices[start : start + chunk] for start in range(0, len(indices), chunk)]
@@ -344,12 +380,15 @@ def _contributions(
     for finished, state in as_finished(calls, num_jobs):
         part = plan.moments()
         part.restore(state)
-        yield finished, functools.partial(GradientMoments.merge, other=part)
+        yield finished, operator.methodcaller("merge", part)
 
 
 def _description(plan: _Plan, network: nn.Module) -> dict[str, Any]:
     """What a checkpoint and a computation must have in common."""
     point = _draw_point(plan, 0).detach().cpu().double().flatten()
+    digest, given = hashlib.sha256(), [t for t in (*plan.permutations, plan.basis) if t is not None]
+    for tensor in given:
+        add_tensor(digest, tensor)
     return {
         "kind": "moments",
         **fingerprint(plan.source, network, plan.image_shape),
@@ -361,18 +400,12 @@ def _description(plan: _Plan, network: nn.Module) -> dict[str, Any]:
         "output_weight_variance": plan.variance,
         "symmetries": plan.group,
         "image_shape": list(plan.image_shape),
+        **({"num_directions": plan.num_directions} if plan.num_directions is not None else {}),
+        **({"tensors_given": digest.hexdigest()} if given else {}),
     }
 
 
-def _describe_point(point: EvaluationPoint) -> str:
-    if isinstance(point, Tensor):
-        return "tensor"
-    return point if isinstance(point, str) else getattr(point, "__qualname__", type(point).__name__)
-
-
-def _save(
-    moments: GradientMoments, done: set[int], checkpoint: str | os.PathLike[str], description: dict[str, Any]
-) -> bool:
+def _save(moments: Moments, done: set[int], checkpoint: str | os.PathLike[str], description: dict[str, Any]) -> bool:
     """Whether the checkpoint could be written: a full disk ends no estimate."""
     arrays = {name: tensor.numpy() for name, tensor in moments.state().items()}
     done_indices = torch.tensor(sorted(done), dtype=torch.int64).numpy()
@@ -386,7 +419,7 @@ def _save(
 
 def _resume(
     plan: _Plan, description: dict[str, Any], checkpoint: str | os.PathLike[str] | None
-) -> tuple[GradientMoments, set[int]]:
+) -> tuple[Moments, set[int]]:
     moments = plan.moments()
     if checkpoint is None:
         return moments, set()
@@ -406,13 +439,6 @@ def _resume(
     return moments, done
 
 
-def _check_until(until: tuple[int, float], dimension: int) -> None:
-    k, target = checks.pair("until", until)
-    positive_int("until[0]", k, dimension)
-    if not 0 < checks.number("until[1]", target) <= 1:
-        raise ValueError(f"got until={until}; expected (k, target) with a target overlap between 0 and 1")
-
-
 def _check_point(point: object, image_shape: tuple[int, int, int]) -> None:
     if isinstance(point, Tensor):
         if checks.tensor("evaluation_point", point).shape != image_shape:
@@ -425,43 +451,38 @@ def _check_point(point: object, image_shape: tuple[int, int, int]) -> None:
 
 def _group(
     architecture: Architecture,
-    symmetries: SymmetryGroup | Literal["auto"],
+    symmetries: SymmetryGroup | Literal["auto"] | Sequence[Tensor],
     image_shape: tuple[int, int, int],
     point: EvaluationPoint,
     build_options: dict[str, Any],
-) -> tuple[SymmetryGroup, bool]:
-    """The group to average over, and whether it is proven for this architecture."""
+) -> tuple[SymmetryGroup, tuple[Tensor, ...], dict[str, Tensor]]:
+    """The named group to average over, permutations of one's own, and which of all these are not proven, by name."""
+    if not isinstance(symmetries, str):
+        given = groups.check_permutations(symmetries, image_shape)
+        return "none", given, {f"the permutation symmetries[{number}]": one for number, one in enumerate(given)}
+    checks.choice("symmetries", symmetries, ("auto", *get_args(SymmetryGroup)))
     proven: SymmetryGroup = "none"
     if isinstance(architecture, str) and isinstance(point, str):
         options = {key: build_options[key] for key in ("pooling", "strides", "patch_size") if key in build_options}
         proven = architectures.symmetry_group(architecture, image_shape[1:], **options)
-    group = check_group(proven if symmetries == "auto" else symmetries, image_shape)
-    return group, set(symmetries_of(group)) <= set(symmetries_of(proven))
+    group = groups.check_group(proven if symmetries == "auto" else symmetries, image_shape)
+    is_proven = set(symmetries_of(group)) <= set(symmetries_of(proven))
+    return group, (), {} if is_proven else groups.permutations_of(group, image_shape)
 
 
 def _check_memory(plan: _Plan, num_jobs: int | None) -> None:
     """Refuse an estimate whose sums would not fit, with what to do instead."""
-    dimension = math.prod(plan.image_shape)
-    # The group's sectors hold their share of the D x D entries; bases, eigenvectors and work space are dense.
-    sums = _NUM_BLOCKS * dimension**2 * 8 / len(symmetries_of(plan.group))
+    dimension = plan.dimension
+    if plan.num_directions is not None:
+        moments = Sketch(dimension, plan.num_directions)
+        # Both factors and their successors; a Jacobian in single precision; vectors.
+        sums, shared = dimension * (32 * moments.rank + 8 * _COLUMNS), 32 * dimension * moments.num_directions
+        advice = "ask for fewer num_directions, or use a smaller image_size"
+    else:
+        # The group's sectors hold their share of the D x D entries; bases, eigenvectors and work space are dense.
+        sums, shared = 8 * _NUM_BLOCKS * dimension**2 // len(symmetries_of(plan.group)), 40 * dimension**2
+        advice = "ask for the first ones by num_directions=..., or use a smaller image_size or fewer in_channels"
     # Processes of joblib's share this machine's memory; those of a cluster have their own.
     sharing = 1 if in_this_process(num_jobs) else 1 + joblib.effective_n_jobs(num_jobs)
-    advice = "use a smaller image_size or fewer in_channels" + (", or a smaller num_jobs" if sharing > 1 else "")
-    needed = int(sharing * sums + 5 * dimension**2 * 8)
-    require_memory(needed, f"NADs of images of shape {plan.image_shape}", advice, plan.device)
-
-
-def _averaged_variance(plan: _Plan, network: nn.Module) -> float | None:
-    """Variance of the output weights if they can be averaged out, else None, with a warning that says why."""
-    cut = output_layer.find_output_layer(network, plan.image_shape)
-    if cut is None:
-        reason = "the network does not end in a linear layer"
-    else:
-        if cut.is_shared(plan.image_shape):
-            raise ValueError("the output layer's weights are used elsewhere, too; set average_output_layer=False")
-        variance = output_layer.output_weight_variance(plan.draw, cut)
-        if variance is not None:
-            return variance
-        reason = "the initial weights of the output layer do not have mean zero and equal variance"
-    warnings.warn(f"{reason}: its output layer is sampled, not averaged", stacklevel=5)
-    return None
+    advice += ", or a smaller num_jobs" if sharing > 1 else ""
+    require_memory(sharing * sums + shared, f"NADs of images of shape {plan.image_shape}", advice, plan.device)

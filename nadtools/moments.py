@@ -11,37 +11,55 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from nadtools import checks
 from nadtools.symmetries import Sector, SymmetryGroup, sectors
 
 __all__ = [
-    "Eigendecomposition", "GradientMoments", "Halves", "fix_signs", "gradients", "mixed_derivatives", "secants",
+    "Eigendecomposition", "GradientMoments", "Halves", "Sketch", "fix_signs", "gradients", "mixed_derivatives",
+    "secants",
 ]  # fmt: skip
 
 Function = Callable[[Tensor], Tensor]
 
+_ENTRIES_AT_ONCE = 2**22  # of a sketch, copied in double precision
+_ROUNDING = 1e-13  # squares of singular values, relative to the largest: less is not known from a Gram matrix
 
-def secants(function: Function, point: Tensor, scale: float = 100.0, batch_size: int = 256) -> Tensor:
+
+def secants(
+    function: Function, point: Tensor, scale: float = 100.0, batch_size: int = 256, basis: Tensor | None = None
+) -> Tensor:
     """Secants of a function of images along every pixel, with a step of ``scale`` either way: (channels * h * w, k).
 
     The function takes images (n, channels, h, w), ``batch_size`` at once, to (n, k); the point is (channels, h, w).
+    Along the rows of a basis (m, channels * h * w) instead of the pixels the result is (m, k).
     """
     checks.function("function", function, "a function of images", 1)
     point, scale = _check_point(point), checks.positive_number("scale", scale)
-    dimension, pixels_per_batch = point.numel(), max(1, checks.positive_int("batch_size", batch_size) // 2)
+    total, steps_per_batch = point.numel(), max(1, checks.positive_int("batch_size", batch_size) // 2)
+    if basis is not None:
+        basis = checks.tensor("basis", basis)
+        if basis.ndim != 2 or not len(basis) or basis.shape[1] != total:
+            raise ValueError(f"got basis of shape {tuple(basis.shape)}; expected (m, {total})")
+        total = len(basis)
     differences = []
     with torch.no_grad():
-        for start in range(0, dimension, pixels_per_batch):
-            pixels = torch.arange(start, min(start + pixels_per_batch, dimension), device=point.device)
-            count, row = len(pixels), torch.arange(len(pixels), device=point.device)
+        for start in range(0, total, steps_per_batch):
+            count = min(steps_per_batch, total - start)
             x = point.reshape(1, -1).repeat(2 * count, 1)
-            x[row, pixels] += scale
-            x[row + count, pixels] -= scale
+            if basis is None:
+                row = torch.arange(count, device=point.device)
+                x[row, start + row] += scale
+                x[count + row, start + row] -= scale
+            else:
+                steps = scale * basis[start : start + count].to(x)
+                x[:count] += steps
+                x[count:] -= steps
             outputs = function(x.view(2 * count, *point.shape))
             differences.append(outputs[:count] - outputs[count:])
     return torch.cat(differences) / (2 * scale)
@@ -54,8 +72,8 @@ def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: i
     all: this works for every network that treats the images of a batch independently.
     """
     checks.function("function", function, "a function of images", 1)
-    point, columns = _check_point(point), []
-    num_outputs = checks.positive_int("num_outputs", num_outputs)
+    point, num_outputs = _check_point(point), checks.positive_int("num_outputs", num_outputs)
+    jacobian = point.new_zeros(num_outputs, point.numel())
     for start in range(0, num_outputs, checks.positive_int("batch_size", batch_size)):
         outputs = torch.arange(start, min(start + batch_size, num_outputs), device=point.device)
         x = point.unsqueeze(0).repeat(len(outputs), *[1] * point.ndim).requires_grad_(True)
@@ -66,8 +84,9 @@ def gradients(function: Function, point: Tensor, num_outputs: int, batch_size: i
                 raise ValueError(f"the function returned {tuple(values.shape)}; expected (n, {num_outputs}) or more")
             value = values[torch.arange(len(outputs), device=point.device), outputs].sum()
             (gradient,) = torch.autograd.grad(value, x, allow_unused=True) if value.requires_grad else (None,)
-        columns.append(torch.zeros_like(x) if gradient is None else gradient)
-    return torch.cat(columns).flatten(1).T
+        if gradient is not None:
+            jacobian[outputs] = gradient.flatten(1)
+    return jacobian.T
 
 
 def mixed_derivatives(
@@ -139,8 +158,7 @@ class GradientMoments:
 
     def add(self, index: int, jacobian: Tensor) -> None:
         """Add the network with this index: ``J @ J.T`` for a J of shape (D, k)."""
-        if not bool(torch.isfinite(jacobian).all()):
-            raise ValueError(f"network {index} has a NaN or infinite gradient at initialisation; expected finite ones")
+        checks.tensor(f"the gradient of network {index} at initialisation", jacobian)
         block = index % self.num_blocks
         jacobian = jacobian.to(torch.float64)
         for sector, sums in zip(self.sectors, self.sums, strict=True):
@@ -157,6 +175,14 @@ class GradientMoments:
         self.counts += other.counts
         for mine, others in zip(self.sums, other.sums, strict=True):
             mine += others.to(mine.device)
+
+    def average_over(self, orbits: Tensor) -> None:
+        """Average the sums, of no named group, over that of :func:`nadtools.symmetries.orbits_of_pairs`."""
+        orbits = orbits.to(self.device)
+        sizes = torch.bincount(orbits)
+        for block in self.sums[0]:
+            means = torch.bincount(orbits, weights=block.flatten()) / sizes
+            block.copy_(means[orbits].view_as(block))
 
     @property
     def num_networks(self) -> int:
@@ -234,12 +260,115 @@ class GradientMoments:
             self.eigendecomposition(own, measured_on=other if held_out else None, errors=held_out)
             for own, other in ((even, odd), (odd, even))
         )
-        squares = (first.vectors @ second.vectors.T).square_().cumsum_(0).cumsum_(1)
-        overlap = squares.diagonal() / torch.arange(1, len(nothing) + 1)
+        overlap = _overlaps(first.vectors, second.vectors)
         if not held_out:
             return Halves(overlap, nothing, nothing)
         stderr = (first.standard_errors**2 + second.standard_errors**2).sqrt() / 2
         return Halves(overlap, (first.values + second.values) / 2, stderr)
+
+
+class Sketch:
+    r"""The leading part of the sums of J J^T, for images whose D x D entries are too many.
+
+    For each half of the networks, those of even and of odd index, a matrix B with at most ``rank`` columns stands for
+    the sum, by B B^T. To add J, the singular vectors of [B, J] are found from its small Gram matrix, and those beyond
+    the rank are left out. That is positive semidefinite, and its norm is the square of the first singular value that
+    goes. So the true sum minus B B^T is positive semidefinite, and its norm at most the sum of all these squares. Hence
+    (Weyl) every eigenvalue, and every mean square along a direction, is too small by at most :attr:`bound`, and never
+    too large but for rounding. Sketches of other networks merge by the same step, with the same bound.
+    """
+
+    def __init__(self, dimension: int, num_directions: int, device: torch.device | str = "cpu") -> None:
+        self.num_directions = num_directions
+        self.rank = min(dimension, max(2 * num_directions, num_directions + 64))
+        self.device = torch.device(device)
+        self.counts = torch.zeros(2, dtype=torch.int64)
+        self.discarded = torch.zeros(2, dtype=torch.float64)
+        self.factors = [torch.zeros(dimension, 0, dtype=torch.float64, device=device) for _ in range(2)]
+
+    def add(self, index: int, jacobian: Tensor) -> None:
+        """Add the network with this index: ``J @ J.T`` for a J of shape (D, k)."""
+        checks.tensor(f"the gradient of network {index} at initialisation", jacobian)
+        self._absorb(index % 2, jacobian)
+        self.counts[index % 2] += 1
+
+    def merge(self, other: Sketch) -> None:
+        """Add the sums of other networks."""
+        for half, factor in enumerate(other.factors):
+            self._absorb(half, factor.to(self.device))
+        self.counts += other.counts
+        self.discarded += other.discarded
+
+    def _absorb(self, half: int, columns: Tensor) -> None:
+        self.factors[half], values = _leading([self.factors[half], columns], self.rank)
+        if len(values) > self.rank:
+            self.discarded[half] += float(values[self.rank])
+
+    @property
+    def bound(self) -> float:
+        """By how much an eigenvalue may be too small."""
+        return float(self.discarded.sum() / self.counts.sum())
+
+    def state(self) -> dict[str, Tensor]:
+        """All that :meth:`restore` needs, by name, on the CPU."""
+        factors = {f"factor{half}": factor.cpu() for half, factor in enumerate(self.factors)}
+        return {"counts": self.counts, "discarded": self.discarded, **factors}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Take over what :meth:`state` returned."""
+        self.counts, self.discarded = state["counts"].clone(), state["discarded"].clone()
+        self.factors = [state[f"factor{half}"].to(self.device) for half in range(2)]
+
+    def eigendecomposition(self) -> Eigendecomposition:
+        """The first eigenvectors of all networks and their eigenvalues; what these lack is :attr:`bound`, no error."""
+        factor, values = _leading(self.factors, self.num_directions)
+        missing = self.num_directions - factor.shape[1]
+        found = torch.cat([values[: factor.shape[1]], values.new_zeros(missing)]) / self.counts.sum()
+        # Where fewer are known than asked for, QR chooses the rest.
+        basis = torch.linalg.qr(pad(factor, (0, missing))).Q
+        return Eigendecomposition(found, found * math.nan, fix_signs(basis.T.cpu()))
+
+    def halves(self, *, held_out: bool = True) -> Halves:
+        """As :meth:`GradientMoments.halves`, of the first directions, without standard errors."""
+        nothing = torch.full((self.num_directions,), math.nan, dtype=torch.float64)
+        if int(self.counts.min()) == 0:
+            return Halves(nothing, nothing, nothing)
+        bases = [torch.linalg.qr(factor[:, : self.num_directions]).Q for factor in self.factors]
+        # Zero where a half knows no more directions, so that these never seem to agree.
+        first, second = (pad(basis, (0, self.num_directions - basis.shape[1])).T for basis in bases)
+        overlap = _overlaps(first, second).cpu()
+        if not held_out:
+            return Halves(overlap, nothing, nothing)
+        squares = [
+            (vectors @ self.factors[other]).square().sum(1).cpu() / self.counts[other]
+            for vectors, other in ((first, 1), (second, 0))
+        ]
+        return Halves(overlap, (squares[0] + squares[1]) / 2, nothing)
+
+
+def _leading(blocks: Sequence[Tensor], count: int) -> tuple[Tensor, Tensor]:
+    """The first singular vectors of [A, B, ...] times their singular values, in columns, and all squares of these.
+
+    What is less than rounding leaves is dropped. Only some rows at a time are copied in double precision.
+    """
+    parts = max(1, sum(block.numel() for block in blocks) // _ENTRIES_AT_ONCE)
+
+    def pieces() -> Iterator[Tensor]:
+        for rows in zip(*(block.tensor_split(parts) for block in blocks), strict=True):
+            yield torch.cat([piece.to(torch.float64) for piece in rows], dim=1)
+
+    gram = sum((piece.T @ piece for piece in pieces()), start=torch.zeros((), dtype=torch.float64))
+    values, vectors = torch.linalg.eigh(gram.cpu())
+    values = torch.where(values > _ROUNDING * values[-1:], values, 0.0).flip(0)
+    known = int((values[:count] > 0).sum())
+    rotation = vectors.flip(1)[:, :known].to(blocks[0].device)
+    return torch.cat([piece @ rotation for piece in pieces()]), values
+
+
+def _overlaps(first: Tensor, second: Tensor) -> Tensor:
+    """The overlap of the spans of the first k rows, for every k."""
+    squares = (first @ second.T).square_().cumsum_(0).cumsum_(1)
+    return squares.diagonal() / torch.arange(1, len(squares) + 1, device=squares.device)
 
 
 def _mean_squares(counts: Tensor, sums: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:

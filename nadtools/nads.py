@@ -23,13 +23,12 @@ import torch
 from torch import Tensor
 
 from nadtools import checks, plots, storage
-from nadtools.directions import as_direction
+from nadtools.directions import as_direction, orthonormalised
 from nadtools.moments import fix_signs
 
 __all__ = ["NADs", "captured_energy", "compare", "subspace_overlap"]
 
 _KIND = "NADs"
-_ORTHONORMAL = 1e-2  # how far products of vectors may be from 0 and 1: half precision stays well below
 _SERIES = ("eigenvalues", "eigenvalue_stderr", "split_half_overlap", "held_out", "held_out_stderr")
 _EQUAL = 1e-9  # eigenvalues that differ by less, relative to the largest, do so by rounding
 _LEAK = 0.05  # of an eigenspace, on either side
@@ -39,41 +38,30 @@ _LEAK = 0.05  # of an eigenspace, on either side
 class NADs:
     """A complete orthonormal basis of image space, ranked by an architecture's preference.
 
-    Or the first of its vectors alone, if ``metadata["num_directions"]`` says how many: the closed form gives these for
-    images that are too large for all. What lies outside their span is then not known, so there are no alignments.
+    Or the first of its vectors alone, if ``metadata["num_directions"]`` says how many, for images that are too large
+    for all, or those of a subspace. What lies outside their span is then not known, so there are no alignments.
 
-    Attributes
-    ----------
-    vectors : Tensor
-        Shape (D, h, w), or (D, channels, h, w) for several channels; float32, first NAD first. The sign of each is
-        fixed: the first pixel, row by row, that reaches half of the largest magnitude is positive.
-    eigenvalues : Tensor
-        Shape (D,), float64: of the uncentred covariance, descending.
-    eigenvalue_stderr : Tensor
-        Shape (D,), float64: one standard error of each; NaN where there is no estimate.
-    split_half_overlap : Tensor
-        Shape (D,), float64: entry k - 1 says how well two halves of the networks agree on the first k directions, see
-        :func:`subspace_overlap`; NaN where there is no estimate. All networks together are better than either half.
-    metadata : dict
-        What they were made from: estimator, number of networks, seed, versions...
-    held_out, held_out_stderr : Tensor
-        Shape (D,), float64: the mean square of g along the directions of one half of the networks, in the other half,
-        and its standard error. Eigenvalues are chosen as the largest, and fall even where there is nothing but noise;
-        these do not. NaN where there is no estimate.
+    All series are of shape (D,), float64, and NaN where there is no estimate.
     """
 
+    #: (D, h, w), or (D, channels, h, w) for several channels; float32, first NAD first. The sign of each is fixed: the
+    #: first pixel, row by row, that reaches half of the largest magnitude is positive.
     vectors: Tensor
-    eigenvalues: Tensor
-    eigenvalue_stderr: Tensor
+    eigenvalues: Tensor  #: of the uncentred covariance, descending
+    eigenvalue_stderr: Tensor  #: one standard error of each
+    #: Entry k - 1 says how well two halves of the networks agree on the first k directions, see
+    #: :func:`subspace_overlap`. All networks together are better than either half.
     split_half_overlap: Tensor
+    #: What they were made from: estimator, number of networks, seed, versions...
     metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
+    #: The mean square of g along the directions of one half of the networks, in the other half. Eigenvalues are chosen
+    #: as the largest, and fall even where there is nothing but noise; these do not.
     held_out: Tensor = None  # type: ignore[assignment]  # NaN, if not given
     held_out_stderr: Tensor = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         vectors = checks.tensor("vectors", self.vectors)
         count = len(vectors) if vectors.ndim else 0
-        # The first ones alone, where the images are too large for all of them.
         complete = self.metadata.get("num_directions") != count if isinstance(self.metadata, dict) else True
         if vectors.ndim not in (3, 4) or not count or (complete and vectors.numel() != count**2):
             shape = tuple(vectors.shape)
@@ -103,7 +91,7 @@ class NADs:
         count, dimension = len(vectors) if vectors.ndim else 0, math.prod(vectors.shape[1:])
         if vectors.ndim not in (3, 4) or not 1 <= count <= dimension:
             raise ValueError(f"got vectors of shape {tuple(vectors.shape)}; expected (n, h, w), n from 1 to D = h * w")
-        rows = _rows("vectors", vectors, count)
+        rows = orthonormal_rows("vectors", vectors, count)
         values = checks.as_real("eigenvalues", eigenvalues)
         if values.shape != (count,) or bool((values[1:] > values[:-1]).any()) or float(values[-1]) < 0:
             raise ValueError(f"got eigenvalues of shape {tuple(values.shape)}; expected ({count},), descending, from 0")
@@ -132,16 +120,17 @@ class NADs:
             sizes = ", ".join(before[:8] + ["..."][: len(before) // 9])
             known = f"the first {count} are settled, in eigenspaces of {sizes}; one of {max(map(len, spaces))} follows"
         elif spaces is not None:
-            first = min(10, len(self) - 1)
-            agreement = f"{float(self.split_half_overlap[first - 1]):.2f}, chance is {first / len(self):.2f}"
+            first = max(1, min(10, len(self) - 1))
+            agreement = f"{float(self.split_half_overlap[first - 1]):.2f}, chance is {first / self._dimension:.2f}"
             known = f"no eigenspace is settled: halves of the networks agree on the first {first} to {agreement}"
         made = [str(self.metadata[key]) for key in ("architecture", "estimator", "method") if self.metadata.get(key)]
         made += [f"{self.metadata['num_networks']} networks"] if self.metadata.get("num_networks") else []
+        number = f"{len(self)} of {self._dimension}" if len(self) < self._dimension else f"{len(self)}"
         values = ", ".join(f"{value:.3g}" for value in self.eigenvalues[:4].tolist())
         notes = [f"arbitrary from index {self.rank} on: no network tells"] if self.rank < len(self) else []
         notes += self.metadata.get("notes", [])
         return (
-            f"{len(self)} NADs of {' x '.join(map(str, self.image_shape))} pixels: {', '.join(made)}\n"
+            f"{number} NADs of {' x '.join(map(str, self.image_shape))} pixels: {', '.join(made)}\n"
             f"    {known}\n    eigenvalues {values}, ..., {float(self.eigenvalues[-1]):.3g}"
             + "".join(f"\n    {note}" for note in notes)
         )
@@ -153,15 +142,17 @@ class NADs:
         Two halves of the networks overlap by at least 0.9 on the span of each group. For that, of the first k
         directions at most 5 % of a group's size leak from one half's span to outside the other's, for both groups that
         meet at k. Neighbours are merged, those with the greatest leak first, until this holds. All networks together
-        are better than their halves. In the closed form nothing is sampled: its groups are its eigenspaces. None where
-        it is not known.
+        are better than their halves. In the closed form nothing is sampled: its groups are its eigenspaces. Of the
+        first directions alone the last group may go on beyond them. None where it is not known.
         """
-        values = self.eigenvalues.numpy()
-        edges = np.concatenate([[0], np.flatnonzero(values[:-1] - values[1:] > _EQUAL * values[0]) + 1, [len(self)]])
+        values, last = self.eigenvalues.numpy(), len(self)
+        edges = np.concatenate([[0], np.flatnonzero(values[:-1] - values[1:] > _EQUAL * values[0]) + 1, [last]])
         if self.metadata.get("method") != "analytic":
-            leaks = np.arange(len(self) + 1) * (1 - np.concatenate([[1.0], self.split_half_overlap.numpy()]))
+            leaks = np.arange(last + 1) * (1 - np.concatenate([[1.0], self.split_half_overlap.numpy()]))
             if np.isnan(leaks).any():
                 return None
+            if last < self._dimension:
+                edges = np.append(edges, self._dimension)
             while len(edges) > 2:
                 sizes = np.diff(edges)
                 shares = leaks[edges[1:-1]] / np.minimum(sizes[:-1], sizes[1:])
@@ -169,6 +160,11 @@ class NADs:
                     break
                 edges = np.delete(edges, shares.argmax() + 1)
         return tuple(range(start, stop) for start, stop in itertools.pairwise(edges.tolist()))
+
+    @property
+    def _dimension(self) -> int:
+        """Of the space that these are the first directions of."""
+        return int(self.metadata.get("span", math.prod(self.image_shape)))
 
     @property
     def num_resolved(self) -> int | None:
@@ -186,7 +182,7 @@ class NADs:
             return len(self)
         least = len(self) * torch.finfo(torch.float64).eps * float(self.eigenvalues[0])
         count = int((self.eigenvalues > least).sum())
-        return count if 0 < count < len(self) - 1 else len(self)
+        return count if 0 < count < len(self) - (len(self) == self._dimension) else len(self)
 
     def warn_if_arbitrary(self, index: int) -> None:
         """Warn of an index from which on these NADs say nothing of the architecture."""
@@ -243,10 +239,8 @@ class NADs:
     def load(cls, path: str | os.PathLike[str]) -> NADs:
         """Read what :meth:`save` wrote.
 
-        Raises
-        ------
-        FileNotFoundError, ValueError
-            If there is no such file, it is damaged, or holds something else.
+        Raises:
+            FileNotFoundError, ValueError: If there is no such file, it is damaged, or holds something else.
         """
         if not checks.file_path("path", path).is_file():
             raise FileNotFoundError(f"got path={str(path)!r}; there is no such file")
@@ -257,18 +251,9 @@ class NADs:
         # Files of earlier versions have no held-out spectrum.
         series = {name: torch.from_numpy(arrays[name]) for name in _SERIES if name in arrays}
         if vectors.dtype == torch.float16:
-            rows = vectors.flatten(1).to(torch.float64)
-            nearest = _nearest_orthonormal(rows)
-            vectors = fix_signs(nearest).reshape(vectors.shape).to(torch.float32)
+            rows = orthonormalised(vectors.flatten(1).to(torch.float64))
+            vectors = fix_signs(rows).reshape(vectors.shape).to(torch.float32)
         return cls(vectors, metadata=metadata, **series)
-
-
-def _nearest_orthonormal(rows: Tensor) -> Tensor:
-    """The orthogonal matrix nearest to one that nearly is (Björck and Bowie's quadratic iteration)."""
-    identity = torch.eye(len(rows), dtype=rows.dtype)
-    for _ in range(3):
-        rows = (1.5 * identity - 0.5 * rows @ rows.T) @ rows
-    return rows
 
 
 def subspace_overlap(a: Tensor | NADs, b: Tensor | NADs, k: int) -> float:
@@ -279,21 +264,24 @@ def subspace_overlap(a: Tensor | NADs, b: Tensor | NADs, k: int) -> float:
     The vectors are orthonormal, of shape (n, ...), n >= k, or those of NADs.
     """
     a, b = (one.vectors if isinstance(one, NADs) else one for one in (a, b))
-    first = _rows("a", a, k)
-    second = _rows("b", b, k, tuple(a.shape[1:]))
+    first = orthonormal_rows("a", a, k)
+    second = orthonormal_rows("b", b, k, tuple(a.shape[1:]))
     return float((first @ second.T).square().sum()) / k
 
 
-def _rows(name: str, vectors: Tensor, k: int, shape: tuple[int, ...] | None = None) -> Tensor:
-    """The first k vectors as rows, float64; they must be orthonormal."""
+def orthonormal_rows(
+    name: str, vectors: Tensor, k: int, shape: tuple[int, ...] | None = None, tolerance: float = 1e-2
+) -> Tensor:
+    """The first k vectors as rows, float64; products of two may be off by the tolerance: 1e-2 is for half precision."""
     k, vectors = checks.positive_int("k", k), checks.tensor(name, vectors)
     if vectors.ndim < 2 or len(vectors) < k or (shape and tuple(vectors.shape[1:]) != shape):
         of = f" of shape {shape}" if shape else ""
         raise ValueError(f"got {name} of shape {tuple(vectors.shape)} and k={k}; expected at least {k} vectors{of}")
     rows = vectors[:k].flatten(1).to("cpu", torch.float64)
     deviation = float((rows @ rows.T - torch.eye(k, dtype=torch.float64)).abs().max())
-    if deviation > _ORTHONORMAL:
-        raise ValueError(f"got {name} with vectors that miss orthonormality by {deviation:.2g}; expected at most 0.01")
+    if deviation > tolerance:
+        expected = f"at most {tolerance:g}: torch.linalg.qr makes them orthonormal"
+        raise ValueError(f"got {name} with vectors that miss orthonormality by {deviation:.2g}; expected {expected}")
     return rows
 
 
@@ -310,7 +298,7 @@ def captured_energy(vectors: Tensor | NADs, reference: NADs, k: int) -> float:
         raise ValueError("got a reference whose eigenvalues are zero; expected at least one that is not")
     reference._check_complete()
     vectors = vectors.vectors if isinstance(vectors, NADs) else vectors
-    rows = _rows("vectors", vectors, k, reference.image_shape)
+    rows = orthonormal_rows("vectors", vectors, k, reference.image_shape)
     coordinates = rows @ reference.vectors.flatten(1).to(torch.float64).T
     return float((coordinates.square() @ reference.eigenvalues).sum() / reference.eigenvalues[:k].sum())
 
@@ -320,15 +308,20 @@ def compare(nads: Mapping[str, NADs], k: int = 10) -> pd.DataFrame:
 
     Columns: num_resolved; steps, the indices at which the eigenspaces before the bulk end; rank; effective_rank,
     (Σ λ)² / Σ λ², from 1 to D; and of the first k directions, for every name, overlap with NAME and energy of NAME: how
-    much of NAME's covariance they hold (:func:`subspace_overlap`, :func:`captured_energy`).
+    much of NAME's covariance they hold (:func:`subspace_overlap`, :func:`captured_energy`). What takes a complete basis
+    is NaN for others. :func:`nadtools.plot_spectra` draws the spectra of the same dict.
     """
     checks.instance("nads", nads, Mapping, "a dict from names to NADs")
     rows: dict[str, dict[str, Any]] = {}
     for name, one in nads.items():
         checks.instance(f"nads[{name!r}]", one, NADs, "NADs")
         ends = [space.stop for space in one.eigenspaces or () if space.stop <= (one.num_resolved or 0)]
-        effective = float(one.eigenvalues.sum().square() / one.eigenvalues.square().sum())
+        complete = len(one) == math.prod(one.image_shape)
+        effective = float(one.eigenvalues.sum().square() / one.eigenvalues.square().sum()) if complete else math.nan
         row = {"num_resolved": one.num_resolved, "steps": tuple(ends), "rank": one.rank, "effective_rank": effective}
         row |= {f"overlap with {other}": subspace_overlap(one, nads[other], k) for other in nads}
-        rows[name] = row | {f"energy of {other}": captured_energy(one, nads[other], k) for other in nads}
+        for other, reference in nads.items():
+            known = len(reference) == math.prod(reference.image_shape)
+            row[f"energy of {other}"] = captured_energy(one, reference, k) if known else math.nan
+        rows[name] = row
     return pd.DataFrame.from_dict(rows, orient="index")

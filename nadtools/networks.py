@@ -20,19 +20,41 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nadtools import architectures
+from nadtools import architectures, checks
 from nadtools.device import isolated_random_state
 
 __all__ = [
-    "Architecture", "NetworkSource", "add_tensor", "check_independent_images", "check_networks_differ", "differences",
-    "fingerprint", "network_source", "on_images",
+    "Architecture", "NetworkSource", "Output", "Selected", "add_tensor", "check_independent_images",
+    "check_networks_differ", "differences", "fingerprint", "network_source", "on_images",
 ]  # fmt: skip
 
 Architecture = str | Callable[[], nn.Module]
+Output = int | str | Callable[[Any], Tensor]
 
 _PROBE_SCALES = (0.1, 1.0, 30.0)  # a clipped activation differs from an unclipped one at large inputs only
 _NOTHING = object()
 _TOLERANCE = 1e-5  # relative, in float64: far above the rounding of other machines, threads and batch sizes
+
+
+class Selected(nn.Module):
+    """A network of which one output counts, or the tensor behind a key, or what a function makes of its result."""
+
+    def __init__(self, network: nn.Module, output: Output) -> None:
+        super().__init__()
+        # torch.compile would hide its layers.
+        self.network, self.output = getattr(network, "_orig_mod", network), output
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The chosen outputs, (n, k) for a batch of n images."""
+        result = self.network(x)
+        if callable(self.output):
+            return self.output(result)
+        try:
+            of_tensor = isinstance(result, Tensor) and isinstance(self.output, int)
+            chosen: Tensor = result.flatten(1)[:, self.output, None] if of_tensor else result[self.output]
+        except (LookupError, TypeError) as error:
+            raise ValueError(f"got output={self.output!r}, which its result lacks ({error})") from error
+        return chosen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +65,16 @@ class NetworkSource:
     build: Callable[..., nn.Module]  #: with an argument ``seed`` if ``named``, else without arguments
     named: bool  #: one of nadtools.available(); if not, PyTorch's global generator is seeded around the call
     build_options: Mapping[str, Any]  #: of a named architecture, beside image size, channels and outputs
+    output: Output | None = None  #: what counts of the network's result: see :class:`Selected`
 
     def __call__(self, seed: int) -> nn.Module:
         """Draw the network of a seed."""
         if self.named:
-            return self.build(seed=seed)
-        with isolated_random_state(seed):
-            return self.build()
+            network = self.build(seed=seed)
+        else:
+            with isolated_random_state(seed):
+                network = self.build()
+        return network if self.output is None else Selected(network, self.output)
 
 
 def network_source(
@@ -59,12 +84,15 @@ def network_source(
     *,
     chosen: Mapping[str, Any],
     caller: str,
+    output: Output | None = None,
 ) -> NetworkSource:
     """A source of networks for images of shape (channels, h, w).
 
     ``build_options`` are the user's, ``chosen`` those that the calling function sets itself; messages name the caller.
     """
     channels, *size = image_shape
+    if output is not None and not callable(output):
+        checks.instance("output", output, (int, str), "an int, a key or a function")
     if isinstance(architecture, str):
         fixed = {"in_channels": channels, "image_size": tuple(size), **chosen}
         for option in ("seed", *fixed):
@@ -75,13 +103,14 @@ def network_source(
         if unknown:
             raise TypeError(f"got {unknown[0]}={build_options[unknown[0]]!r}, which {caller} and nadtools.build lack")
         build = functools.partial(architectures.build, architecture, **fixed, **build_options)
-        return NetworkSource(architecture, build, True, dict(build_options))
+        return NetworkSource(architecture, build, True, dict(build_options), output)
     if not callable(architecture) or isinstance(architecture, nn.Module):
         kind = type(architecture).__name__
         raise TypeError(f"got an architecture of type {kind}; expected a name or a callable: lambda: MyNetwork()")
     if build_options:
         raise TypeError(f"got {', '.join(build_options)} for a callable architecture, or {caller} has no such argument")
-    return NetworkSource(getattr(architecture, "__name__", type(architecture).__name__), architecture, False, {})
+    name = getattr(architecture, "__name__", type(architecture).__name__)
+    return NetworkSource(name, architecture, False, {}, output)
 
 
 def fingerprint(source: NetworkSource, network: nn.Module, image_shape: tuple[int, int, int]) -> dict[str, Any]:
@@ -166,7 +195,7 @@ def on_images(x: Tensor, remark: str = "") -> Iterator[None]:
     """Say, where a network fails inside the block, that it does so on images like these."""
     try:
         yield
-    except (RuntimeError, ValueError, TypeError) as error:
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
         kind = f"images of shape {tuple(x.shape[1:])} and {x.dtype}"
         raise ValueError(f"the network does not accept {kind}{remark}: {error}") from error
 

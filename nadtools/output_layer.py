@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import warnings
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,30 +19,12 @@ from torch import Tensor, nn
 from nadtools import checks
 from nadtools.networks import check_independent_images, on_images
 
-__all__ = ["Output", "OutputLayer", "Selected", "check_network", "find_output_layer", "output_weight_variance"]
+__all__ = [
+    "OutputLayer", "averaged_variance", "check_network", "find_output_layer", "output_weight_variance", "switched_off",
+    "variance_of_weights",
+]  # fmt: skip
 
-Output = int | str | Callable[[Any], Tensor]
 _SWITCHED_OFF = 1e-3  # the largest weight of a layer that hardly lets anything through
-
-
-class Selected(nn.Module):
-    """A network of which one output counts, or the tensor behind a key, or what a function makes of its result."""
-
-    def __init__(self, network: nn.Module, output: Output) -> None:
-        super().__init__()
-        self.network, self.output = network, output
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The chosen outputs, (n, k) for a batch of n images."""
-        result = self.network(x)
-        if callable(self.output):
-            return self.output(result)
-        try:
-            of_tensor = isinstance(result, Tensor) and isinstance(self.output, int)
-            chosen: Tensor = result.flatten(1)[:, self.output, None] if of_tensor else result[self.output]
-        except (LookupError, TypeError) as error:
-            raise ValueError(f"got output={self.output!r}, which its result lacks ({error})") from error
-        return chosen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,11 +132,34 @@ def output_weight_variance(draw: Callable[[int], nn.Module], cut: OutputLayer) -
     excess = max(by_weight, spread) - size
     if abs(overall) > 5 or excess > 8 * (2 * size) ** 0.5 + 8:
         return None
-    exact = 1 / (3 * fan_in)
+    return variance_of_weights(sample, fan_in)
+
+
+def variance_of_weights(values: Tensor, fan_in: int) -> float:
+    """The mean square, or the variance 1 / (3 fan_in) of PyTorch's uniform default where that is plausible."""
+    square, default = float(values.square().mean()), 1 / (3 * fan_in)
+    bounded = float(values.abs().max()) <= fan_in**-0.5 * (1 + 1e-6)
     # A uniform variable has a kurtosis of 9/5: the standard error of its mean square is s² sqrt(4/5 / n).
-    is_default = float(sample.abs().max()) <= fan_in**-0.5 * (1 + 1e-6)
-    is_default &= abs(mean_square / exact - 1) < 5 * (0.8 / total) ** 0.5
-    return exact if is_default else mean_square
+    plausible = abs(square / default - 1) < 5 * (0.8 / values.numel()) ** 0.5
+    return default if bounded and plausible and square > 0 else square
+
+
+def averaged_variance(
+    draw: Callable[[int], nn.Module], network: nn.Module, image_shape: tuple[int, int, int]
+) -> float | None:
+    """Variance of the output weights if they can be averaged out, else None, with a warning that says why."""
+    cut = find_output_layer(network, image_shape)
+    if cut is None:
+        reason = "the network does not end in a linear layer"
+    else:
+        if cut.is_shared(image_shape):
+            raise ValueError("the output layer's weights are used elsewhere, too; set average_output_layer=False")
+        variance = output_weight_variance(draw, cut)
+        if variance is not None:
+            return variance
+        reason = "the initial weights of the output layer do not have mean zero and equal variance"
+    warnings.warn(f"{reason}: its output layer is sampled, not averaged", stacklevel=5)
+    return None
 
 
 def switched_off(network: nn.Module, cut: OutputLayer | None) -> list[str]:

@@ -12,7 +12,7 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pandas as pd
@@ -24,7 +24,7 @@ from nadtools.checks import positive_int
 from nadtools.device import derive_seed, isolated_random_state, one_thread, resolve_device, unaffected_by_context
 from nadtools.distributions import LinearlySeparable
 from nadtools.ensembles import can_train_together, train_together
-from nadtools.networks import Architecture, add_tensor, fingerprint, network_source
+from nadtools.networks import Architecture, Output, add_tensor, fingerprint, network_source
 from nadtools.training import Data, TrainConfig, TrainResult, check_fit, check_precision, evaluate, train
 from nadtools.units import Row, Task, name_units, run_tasks
 
@@ -96,6 +96,7 @@ def sweep(
     seeds: Sequence[int] = (0,),
     loss_level: float | None = 0.01,
     views: Mapping[str, View] | None = None,
+    output: Output | None = None,
     networks_at_once: int | None = None,
     journal: str | os.PathLike[str] | None = None,
     num_jobs: int | None = None,
@@ -112,51 +113,38 @@ def sweep(
     Each training runs on one thread, so that the same call gives the same numbers in one process, in several and on a
     cluster of like machines. On a GPU rounding differs from run to run, and the samples are other draws than a CPU's.
 
-    Parameters
-    ----------
-    architecture : str or callable
-        As for :func:`nadtools.estimate_nads`, but with an output for each class.
-    directions : mapping or sequence
-        Directions v of shape (h, w) or (channels, h, w) by label (a number, a text, or a tuple such as a frequency), or
-        in a sequence, whose labels are 0, 1, ... Instead of a direction it may hold any :class:`Problem`, such as
-        D(v₁)⊕D(v₂).
-    epsilon, sigma : float
-        Of D(v), see :class:`nadtools.LinearlySeparable`. Problems have their own.
-    num_train, num_test : int
-        Samples to train on, and to test on.
-    config : TrainConfig, optional
-        Its own seed must be 0: ``seeds`` takes its place.
-    seeds : sequence of int
-        Every problem is trained once with each.
-    loss_level : float or None
-        Count the steps to this training loss (:meth:`nadtools.TrainResult.steps_to_loss`, averaged over 10 steps).
-    views : mapping of str to callable, optional
-        What else to test on: each changes the images of the test set, for example sets one channel to zero, and must
-        not depend on chance. A journal knows views by their names only.
-    networks_at_once : int, optional
-        Networks that one process trains at the same time, see :func:`nadtools.ensembles.train_together`. By default 16
-        where the device is CUDA and the architecture allows it, else 1. More than one changes the rounding.
-    journal : path, optional
-        A file that keeps every finished training. The same call goes on where an interrupted one stopped, also with
-        more directions or seeds, and on a device of another kind.
-    num_jobs, device, progress
-    **build_options
-        For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``, ``num_classes``...
+    Args:
+        architecture: As for :func:`nadtools.estimate_nads`, but with an output for each class.
+        directions: Directions v of shape (h, w) or (channels, h, w) by label (a number, a text, or a tuple such as a
+            frequency), or in a sequence, whose labels are 0, 1, ... Instead of a direction it may hold any
+            :class:`Problem`, such as D(v₁)⊕D(v₂).
+        epsilon, sigma: Of D(v), see :class:`nadtools.LinearlySeparable`. Problems have their own.
+        num_train, num_test: Samples to train on, and to test on.
+        config: Its own seed must be 0: ``seeds`` takes its place.
+        seeds: Every problem is trained once with each.
+        loss_level: Count the steps to this training loss (:meth:`nadtools.TrainResult.steps_to_loss`, averaged over 10
+            steps).
+        views: What else to test on: each changes the images of the test set, for example sets one channel to zero, and
+            must not depend on chance. A journal knows views by their names only.
+        output: Where a network's result is no tensor with an output for each class: as for
+            :func:`nadtools.estimate_nads`.
+        networks_at_once: Networks that one process trains at the same time, see
+            :func:`nadtools.ensembles.train_together`. By default 16 where the device is CUDA and the architecture
+            allows it, else 1. More than one changes the rounding.
+        journal: A file that keeps every finished training. The same call goes on where an interrupted one stopped, also
+            with more directions or seeds, and on a device of another kind.
+        **build_options: For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``,
+            ``num_classes``...
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row per training, in the order of the directions and for each in that of the seeds. Columns: direction (the
-        label), seed, train_accuracy, test_accuracy, test_accuracy_NAME for each view, train_loss, test_loss, steps (to
-        ``loss_level``; NA if never), seconds (of networks trained at once each has its share), device ("cpu" or
-        "cuda"). Accuracies and losses are NaN where the training diverged.
+    Returns:
+        pandas.DataFrame: One row per training, in the order of the directions and for each in that of the seeds.
+            Columns: direction (the label), seed, train_accuracy, test_accuracy, test_accuracy_NAME for each view,
+            train_loss, test_loss, steps (to ``loss_level``; NA if never), seconds (of networks trained at once each has
+            its share), device ("cpu" or "cuda"). Accuracies and losses are NaN where the training diverged.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Also if the journal is damaged or belongs to another computation.
-    OSError
-        If the journal cannot be written, for instance because the disk is full. What is finished is kept.
+    Raises:
+        TypeError, ValueError: Also if the journal is damaged or belongs to another computation.
+        OSError: If the journal cannot be written, for instance because the disk is full. What is finished is kept.
     """
     config = TrainConfig() if config is None else config
     checks.instance("config", config, TrainConfig, "a TrainConfig")
@@ -171,10 +159,12 @@ def sweep(
     if loss_level is not None:
         loss_level = checks.positive_number("loss_level", loss_level)
     num_train, num_test = positive_int("num_train", num_train), positive_int("num_test", num_test)
-    checked_seeds = _check_seeds(seeds)
+    checked_seeds = checks.integers("seeds", seeds, 0, 2**4096, "non-negative ints, for instance range(3)")
+    if not checked_seeds or len(set(checked_seeds)) < len(checked_seeds):
+        raise ValueError(f"got seeds={checked_seeds}; expected at least one, and each only once")
     problems, of_directions = _problems(directions, epsilon, sigma)
     image_shape, views = _check_problems(problems, {} if views is None else views, resolved)
-    source = network_source(architecture, image_shape, build_options, chosen={}, caller="sweep")
+    source = network_source(architecture, image_shape, build_options, chosen={}, caller="sweep", output=output)
     plan = _Plan(source, config, num_train, num_test, loss_level, views, resolved)
     first, at_once = _check_architecture(plan, next(iter(problems.values())), networks_at_once)
 
@@ -192,7 +182,7 @@ def sweep(
     }
     pairs = [(label, seed) for label in problems for seed in checked_seeds]
     names = name_units([{"direction": label, "seed": seed} for label, seed in pairs])
-    digests = {label: _fingerprint(problem) for label, problem in problems.items()}
+    digests = {label: _digest(problem, hashlib.sha256()) for label, problem in problems.items()}
 
     def tasks(indices: Sequence[int]) -> Iterator[Task]:
         for start in range(0, len(indices), at_once):
@@ -256,15 +246,6 @@ def _row(plan: _Plan, result: TrainResult | None, network: nn.Module, test_data:
         for view, change in plan.views.items():
             row[f"test_accuracy_{view}"] = evaluate(network, (change(test_data[0]), test_data[1])).accuracy
     return row
-
-
-def _check_seeds(seeds: Any) -> list[int]:
-    if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes) or getattr(seeds, "ndim", 1) != 1:
-        raise TypeError(f"got seeds={seeds!r}; expected a sequence of ints, for instance range(3)")
-    checked = [checks.check_seed(seed, "seeds") for seed in seeds]
-    if not checked or len(set(checked)) < len(checked):
-        raise ValueError(f"got seeds={checked}; expected at least one, and each only once")
-    return checked
 
 
 def _problems(directions: Any, epsilon: float, sigma: float) -> tuple[dict[Any, Problem], bool]:
@@ -344,14 +325,8 @@ def _at_once(plan: _Plan, network: nn.Module, x: Tensor, networks_at_once: int |
     return number
 
 
-def _fingerprint(problem: Any) -> str:
-    digest = hashlib.sha256()
-    _add(digest, problem)
-    return digest.hexdigest()
-
-
-def _add(digest: Any, value: Any) -> None:
-    """Add what a problem consists of to a digest."""
+def _digest(value: Any, digest: Any) -> str:
+    """Add what a problem consists of to a digest of :mod:`hashlib`; what that then is."""
     if isinstance(value, Tensor):
         add_tensor(digest, value)
     elif value is None or isinstance(value, bool | int | float | str):
@@ -359,12 +334,13 @@ def _add(digest: Any, value: Any) -> None:
     elif isinstance(value, tuple | list):
         digest.update(f"sequence {len(value)}\0".encode())
         for part in value:
-            _add(digest, part)
+            _digest(part, digest)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         digest.update(f"{type(value).__qualname__}\0".encode())
         for field in dataclasses.fields(value):
             digest.update(f"{field.name}\0".encode())
-            _add(digest, getattr(value, field.name))
+            _digest(getattr(value, field.name), digest)
     else:
         expected = "a dataclass of tensors, numbers, texts, tuples and other such dataclasses, for a journal to tell"
         raise TypeError(f"got a problem with a part of type {type(value).__name__}; expected {expected}")
+    return str(digest.hexdigest())

@@ -8,26 +8,33 @@ the eigenvectors of the average are found block by block.
 The eight symmetries of the square have one two-dimensional representation, so about half of all eigenvalues come in
 exactly equal pairs. Inside such a pair only the plane is defined. We take in it the vector u that is odd under the
 left-right mirror image and even under the up-down one, followed by its transpose.
+
+Symmetries of one's own are permutations of the inputs. To average C over the group that they generate is to take the
+mean over each orbit of the pairs (i, j) -> (g(i), g(j)); the group itself need not be listed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
-from scipy import special
+from scipy import sparse, special
 from torch import Tensor
 
 from nadtools import checks
 
 __all__ = [
-    "Sector", "SymmetryGroup", "apply_symmetry", "check_group", "contradicted_symmetry", "sectors", "symmetries_of",
+    "Sector", "SymmetryGroup", "apply_symmetry", "check_group", "check_permutations", "contradicted_symmetry",
+    "orbits_of_pairs", "permutations_of", "sectors", "symmetries_of",
 ]  # fmt: skip
 
 SymmetryGroup = Literal["none", "transpose", "reflections", "square"]
+
+_MOST_PERMUTED = 3072  # inputs: their pairs take half a gigabyte
 
 # Whether a symmetry transposes, and which axes it then reverses.
 _MOVES: dict[str, tuple[bool, tuple[int, ...]]] = {
@@ -40,6 +47,15 @@ _ELEMENTS: dict[SymmetryGroup, tuple[str, ...]] = {
     "transpose": ("identity", "transpose"),
     "reflections": ("identity", "left-right", "up-down", "half turn"),
     "square": tuple(_MOVES),
+}
+# By what the symmetries multiply the images of a sector.
+_SIGNS: dict[SymmetryGroup, tuple[dict[str, int], ...]] = {
+    "none": ({},),
+    "transpose": ({"transpose": 1}, {"transpose": -1}),
+    "reflections": tuple({"up-down": row, "left-right": column} for row in (1, -1) for column in (1, -1)),
+    "square": tuple(
+        {"up-down": sign, "left-right": sign, "transpose": turned} for sign in (1, -1) for turned in (1, -1)
+    ),
 }
 
 
@@ -85,55 +101,65 @@ def sectors(image_shape: tuple[int, int, int], group: SymmetryGroup) -> list[Sec
 
     Their dimensions, each counted as often as it has bases, add up to channels * h * w.
     """
-    channels, height, width = image_shape
     check_group(group, image_shape)
-    if group == "none":
-        return [Sector((torch.eye(channels * height * width, dtype=torch.float64),))]
-    if group == "transpose":
-        eye = torch.eye(height, dtype=torch.float64)
-        return [Sector((_all_channels(block, channels),)) for block in _symmetric_and_antisymmetric(eye)]
-    even_rows, odd_rows = _even_and_odd(height)
-    even_columns, odd_columns = _even_and_odd(width)
-    if group == "reflections":
-        blocks = [torch.kron(r, c) for r in (even_rows, odd_rows) for c in (even_columns, odd_columns)]
-        return [Sector((_all_channels(block, channels),)) for block in blocks if block.shape[1]]
-    blocks = [*_symmetric_and_antisymmetric(even_rows), *_symmetric_and_antisymmetric(odd_rows)]
-    found = [Sector((_all_channels(block, channels),)) for block in blocks if block.shape[1]]
-    if odd_rows.shape[1]:
-        # Column (r, c) of the first basis, as an image, is the transpose of column (r, c) of the second.
-        first = torch.kron(even_rows, odd_rows)
-        second = first.view(height, width, -1).transpose(0, 1).reshape(height * width, -1)
-        found.append(Sector((_all_channels(first, channels), _all_channels(second, channels))))
-    return found
+    found: list[tuple[Tensor, ...]] = [(_with_signs(image_shape, signs),) for signs in _SIGNS[group]]
+    if group == "square":
+        # A vector of the first basis, as an image, is the transpose of one of the second.
+        first = _with_signs(image_shape, {"up-down": 1, "left-right": -1})
+        found.append((first, first.T.reshape(-1, *image_shape).mT.flatten(1).T))
+    return [Sector(bases) for bases in found if bases[0].shape[1]]
 
 
-def _even_and_odd(size: int) -> tuple[Tensor, Tensor]:
-    """Orthonormal bases of the vectors that are even, and odd, under reversal, in columns."""
-    eye = torch.eye(size, dtype=torch.float64)
-    half, middle = size // 2, size - size // 2
-    even = eye[:, :middle] + eye.flip(0)[:, :middle]
-    odd = eye[:, :half] - eye.flip(0)[:, :half]
-    return even / even.norm(dim=0), odd / math.sqrt(2)
+def _with_signs(image_shape: tuple[int, int, int], signs: Mapping[str, int]) -> Tensor:
+    """An orthonormal basis, in columns, of the images that some symmetries multiply by signs."""
+    dimension = math.prod(image_shape)
+    images = torch.eye(dimension, dtype=torch.float64).reshape(-1, *image_shape)
+    for symmetry, sign in signs.items():
+        images = images + sign * apply_symmetry(images, symmetry)
+    rows = images.flatten(1)
+    # Pixels that symmetries exchange give the same image up to its sign: the first of them stands for all.
+    first = (rows != 0).to(torch.uint8).argmax(1) == torch.arange(dimension)
+    rows = rows[first & rows.any(1)]
+    return (rows / rows.norm(dim=1, keepdim=True)).T.contiguous()
 
 
-def _symmetric_and_antisymmetric(basis: Tensor) -> list[Tensor]:
-    """Split the span of b_i b_j^T into its symmetric and antisymmetric matrices; each (size * size, number)."""
-    size, number = basis.shape
-    i, j = torch.triu_indices(number, number)
-    products = torch.einsum("rk,ck->rck", basis[:, i], basis[:, j])
-    symmetric = (products + products.transpose(0, 1)).reshape(size * size, -1)
-    antisymmetric = (products - products.transpose(0, 1)).reshape(size * size, -1)[:, i != j]
-    return [symmetric / symmetric.norm(dim=0), antisymmetric / math.sqrt(2)]
+def check_permutations(permutations: Any, image_shape: tuple[int, int, int]) -> tuple[Tensor, ...]:
+    """Permutations of the pixels of each channel, (h, w), or of all inputs, (channels, h, w): each as one of (D,)."""
+    checks.instance("symmetries", permutations, Sequence, "the name of a group, or a sequence of permutations")
+    (channels, *size), dimension, checked = image_shape, math.prod(image_shape), []
+    if not permutations or dimension > _MOST_PERMUTED:
+        got = f"{len(permutations)} permutations of {dimension:,} inputs"
+        raise ValueError(f"got symmetries={got}; expected at least one, of at most {_MOST_PERMUTED:,}")
+    for number, given in enumerate(permutations):
+        name = f"symmetries[{number}]"
+        moved = checks.tensor(name, given, checks.INTEGERS, "a tensor of integers").cpu().long()
+        if list(moved.shape) == size:
+            moved = moved + math.prod(size) * torch.arange(channels)[:, None, None]
+        if moved.shape != image_shape:
+            raise ValueError(f"got {name} of shape {tuple(moved.shape)}; expected {tuple(size)} or {image_shape}")
+        checked.append(checks.permutation(name, moved.flatten(), dimension))
+    return tuple(checked)
 
 
-def _all_channels(basis: Tensor, channels: int) -> Tensor:
-    return torch.kron(torch.eye(channels, dtype=torch.float64), basis)
+def orbits_of_pairs(permutations: Sequence[Tensor]) -> Tensor:
+    """A number for each pair of D inputs, (D * D,), equal where the generated group takes one pair to the other."""
+    pairs = len(permutations[0]) ** 2
+    targets = torch.stack([(len(g) * g[:, None] + g).flatten() for g in permutations], dim=1)
+    starts = np.arange(0, targets.numel() + 1, len(permutations))
+    graph = sparse.csr_array((np.ones(targets.numel(), np.int8), targets.flatten().numpy(), starts), (pairs, pairs))
+    # Permutations lead in circles, so that what is connected is strongly connected.
+    return torch.from_numpy(sparse.csgraph.connected_components(graph, connection="strong")[1])
 
 
-def contradicted_symmetry(
-    jacobians: Sequence[Tensor], group: SymmetryGroup, image_shape: tuple[int, int, int]
-) -> str | None:
-    """Test a group that was named without proof against networks; what they contradict, in words, or None.
+def permutations_of(group: SymmetryGroup, image_shape: tuple[int, int, int]) -> dict[str, Tensor]:
+    """The elements of a group but the identity, by name, as permutations (D,) of the inputs."""
+    inputs = torch.arange(math.prod(image_shape)).reshape(image_shape)
+    elements = symmetries_of(group)[1:]
+    return {f"the symmetry {one!r} of the group {group!r}": apply_symmetry(inputs, one).flatten() for one in elements}
+
+
+def contradicted_symmetry(jacobians: Sequence[Tensor], permutations: Mapping[str, Tensor]) -> str | None:
+    """Test symmetries that are not proven, by name, against networks; what they contradict, in words, or None.
 
     Directions u are taken from half of the Jacobians J, of shape (D, k), where they prefer most; on the other half
     (u^T g)² is compared with the same for the moved direction, by a paired t-test for each u and symmetry, with
@@ -143,22 +169,18 @@ def contradicted_symmetry(
     if len(tested) < 3:
         return None
     stacked = torch.cat(list(chosen), dim=1).double()
-    directions = torch.linalg.svd(stacked, full_matrices=False).U.T[:16].reshape(-1, *image_shape)
-    moves = symmetries_of(group)[1:]
-    threshold = -float(special.stdtrit(len(tested) - 1, 0.5e-3 / (len(directions) * len(moves))))
+    directions = torch.linalg.svd(stacked, full_matrices=False).U.T[:16]
+    threshold = -float(special.stdtrit(len(tested) - 1, 0.5e-3 / (len(directions) * len(permutations))))
 
     def energies(vectors: Tensor) -> Tensor:
-        return torch.stack([(vectors.flatten(1) @ jacobian).square().sum(1) for jacobian in tested])
+        return torch.stack([(vectors @ jacobian).square().sum(1) for jacobian in tested])
 
     original = energies(directions)
-    for symmetry in moves:
-        difference = original - energies(apply_symmetry(directions, symmetry))
+    for name, permutation in permutations.items():
+        difference = original - energies(directions[:, permutation])
         errors = difference.std(0) / len(tested) ** 0.5
         # Rounding alone must not count as evidence.
         largest = float((difference.mean(0).abs() / (errors + 1e-6 * original.mean())).max())
         if largest > threshold:
-            return (
-                f"the networks contradict the symmetry {symmetry!r} of the group {group!r}: along some direction they "
-                f"differ by {largest:.1f} standard errors"
-            )
+            return f"the networks contradict {name}: along some direction they differ by {largest:.1f} standard errors"
     return None

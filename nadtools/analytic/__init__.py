@@ -71,35 +71,25 @@ def analytic_nads(
     The eigenvalues are those of one output (of several, their mean); exactly 0 where the linear network is blind.
     Errors are 0, the overlap of halves is NaN: nothing is sampled. ``metadata["approximations"]`` has what is inexact.
 
-    Parameters
-    ----------
-    architecture : str, nn.Module or callable
-        A name that :func:`nadtools.build` knows; a network that torch.fx can trace, of layers that have a rule (see
-        :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is looked at,
-        for its layers and the variances of its weights, which must be initial ones.
-    image_size, in_channels : (int, int), int
-    nonlinearity : {"linear", "infinite-width"}
-        See the head of this module, also for what is exact.
-    evaluation_point : {"zero", "normal"} or Tensor
-        For ``"infinite-width"``: x₀ = 0 (only biases then reach the activations); x₀ ~ N(0, I), averaged over
-        ``num_points`` (an int) draws; or an image of shape (channels, h, w).
-    signal_variance : float
-        Of what activations and normalisations get. The gain of ReLU does not depend on it.
-    weight_variances : mapping, optional
-        Var(w) by the qualified name of a layer, in place of what its weights say: 1/(3 fan_in) if they follow PyTorch's
-        default, else their mean square.
-    num_directions : int, optional
-        Only the first so many, for images too large for a complete basis; for networks without shortcuts or branches.
-    seed : int
-        Of the network that is looked at, and of the points.
-    **build_options
-        For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
+    Args:
+        architecture: A name that :func:`nadtools.build` knows; a network that torch.fx can trace, of layers that have a
+            rule (see :mod:`nadtools.analytic.rules`); or a callable without arguments that returns one. One network is
+            looked at, for its layers and the variances of its weights, which must be initial ones.
+        nonlinearity: See the head of this module, also for what is exact.
+        evaluation_point: For ``"infinite-width"``. ``"zero"``: x₀ = 0 (only biases then reach the activations);
+            ``"normal"``: x₀ ~ N(0, I), averaged over ``num_points`` draws; or an image of shape (channels, h, w).
+        signal_variance: Of what activations and normalisations get. The gain of ReLU does not depend on it.
+        weight_variances: Var(w) by the qualified name of a layer, in place of what its weights say: 1/(3 fan_in) if
+            they follow PyTorch's default, else their mean square.
+        num_directions: Only the first so many, for images too large for a complete basis; for networks without
+            shortcuts or branches.
+        seed: Of the network that is looked at, and of the points.
+        **build_options: For a named architecture, passed on to :func:`nadtools.build`: ``width``, ``pooling``...
 
-    Raises
-    ------
-    NoRuleError, TypeError, ValueError, MemoryError
-        If a layer has no rule (the message names it), an argument is not as described, torch.fx cannot trace the
-        network, or the images are too large for a complete basis or for a covariance that is no Kronecker product.
+    Raises:
+        NoRuleError, TypeError, ValueError, MemoryError: If a layer has no rule (the message names it), an argument is
+            not as described, torch.fx cannot trace the network, or the images are too large for a complete basis or for
+            a covariance that is no Kronecker product.
     """
     shape = _shape(image_size, in_channels)
     checks.choice("nonlinearity", nonlinearity, get_args(Nonlinearity))

@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from nadtools.analytic.covariance import Covariance
 from nadtools.analytic.operations import Call, NoRuleError, Operation, Place
 from nadtools.analytic.rules import operation, rule_type
+from nadtools.networks import on_images
 
 __all__ = ["Network", "Step", "trace"]
 
@@ -126,12 +127,8 @@ def _traced(network: nn.Module, image_shape: tuple[int, int, int]) -> fx.Graph:
         node.meta["depends"] = number == 0 or (parents and node.target not in ("size", "dim", getattr))
     parameter = next(network.parameters(), torch.zeros(()))
     x = torch.zeros(2, *image_shape, device=parameter.device, dtype=parameter.dtype)
-    try:
-        with torch.no_grad():
-            _Recorder(runnable, graph=graph).run(x)
-    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
-        problem = f"the network does not accept images of shape {tuple(x.shape)}: {error}"
-        raise ValueError(f"{problem}; say what it takes by in_channels=... and image_size=...") from error
+    with on_images(x, " (say what it takes by in_channels=... and image_size=...)"), torch.no_grad():
+        _Recorder(runnable, graph=graph).run(x)
     return graph
 
 

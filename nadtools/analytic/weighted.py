@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nadtools.analytic.covariance import AxisMap, Covariance, kernel, mixing
 from nadtools.analytic.operations import Call, Operation
+from nadtools.output_layer import variance_of_weights
 
 __all__ = ["attention", "convolution", "linear", "transposed_convolution"]
 
@@ -73,7 +74,7 @@ def weighted(call: Call, maps: Sequence[AxisMap], inputs: int, outputs: int, gro
     layer: Any = call.module
     gain, bias = weight_variance(call, layer.weight) / groups, 0.0
     if layer.bias is not None:
-        bias = _variance(layer.bias.detach().double(), layer.weight[0].numel())
+        bias = variance_of_weights(layer.bias.detach().double(), layer.weight[0].numel())
 
     def backward(g: Covariance, _: object) -> list[Covariance]:
         return [g.through(one.back for one in maps).scaled(outputs * gain)]
@@ -103,13 +104,4 @@ def weight_variance(call: Call, weight: Tensor) -> float:
             f"its weights have mean {mean:.3g} beside a root mean square of {square**0.5:.3g}, and the recursion "
             "needs independent weights of mean zero"
         )
-    return _variance(values, fan_in)
-
-
-def _variance(values: Tensor, fan_in: int) -> float:
-    """The mean square, or the variance 1 / (3 fan_in) of PyTorch's uniform default where that is plausible."""
-    square, default = float(values.square().mean()), 1 / (3 * fan_in)
-    bounded = float(values.abs().max()) <= fan_in**-0.5 * (1 + 1e-6)
-    # A uniform variable has a kurtosis of 9/5: the standard error of its mean square is s² sqrt(4/5 / n).
-    plausible = abs(square / default - 1) < 5 * (0.8 / values.numel()) ** 0.5
-    return default if bounded and plausible and square > 0 else square
+    return variance_of_weights(values, fan_in)

@@ -207,7 +207,7 @@ def test_shared_output_weights_are_not_averaged_out():
 def test_what_does_not_fit_into_memory_is_refused_before_any_computing(monkeypatch):
     drawn = []
     monkeypatch.setattr(nt.device, "available_memory", lambda device: 10**9)
-    with pytest.raises(MemoryError, match=r"need about \d+\.\d GB.* 1\.0 GB are free; use a smaller image_size"):
+    with pytest.raises(MemoryError, match=r"need about \d+\.\d GB.* 1\.0 GB are free; ask for the first ones by num"):
         estimate(lambda: drawn.append(1) or Hidden(torch.relu), image_size=(128, 128))
     assert drawn == []
     assert nt.device.available_memory(torch.device("cpu")) > 10**8

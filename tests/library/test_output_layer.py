@@ -186,6 +186,22 @@ def test_one_factory_serves_an_estimate_and_a_sweep():
     assert len(table) == 1 and nads.metadata["output_weight_variance"] == 1 / 24
 
 
+def test_one_factory_with_several_results_serves_both_by_the_same_output():
+    def factory() -> nn.Module:
+        return Wrapped(dict)
+
+    nads = estimate(factory, output="logits")
+    given = {"num_train": 32, "num_test": 16, "device": "cpu", "progress": False}
+    given["config"] = nt.TrainConfig(epochs=1, batch_size=16)
+    (row,) = nt.sweep(factory, [nads[0]], output="logits", **given).to_dict("records")
+    (alike,) = nt.sweep(three, [nads[0]], **given).to_dict("records")
+    assert row["train_loss"] == alike["train_loss"]
+    with pytest.raises(ValueError, match="got output='logits', which its result lacks"):
+        nt.sweep(three, [nads[0]], output="logits", **given)
+    with pytest.raises(TypeError, match="output of type float; expected an int, a key or a function"):
+        nt.sweep(factory, [nads[0]], output=1.5, **given)
+
+
 def test_a_head_that_starts_at_zero_is_replaced_by_one_of_variance_1_and_this_is_said():
     def zero(outputs: int = 1) -> nn.Module:
         network = Network(outputs=outputs)
