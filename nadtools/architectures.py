@@ -81,57 +81,43 @@ def build(
 ) -> nn.Sequential:
     """A freshly initialised network, on the CPU and in training mode; its last layer is called ``output``.
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`available`:
+    Args:
+        name: One of :func:`available`:
 
-        - ``"logreg"``: one linear layer.
-        - ``"mlp"``: hidden layers with ReLU, of 100 and 20 units (the underspecification paper's, appendix A.1).
-        - ``"lenet"``: convolutions of 6 and 16 channels with 5x5 filters, each followed by 2x2 max-pooling, then fully
-          connected layers of 120 and 84 units.
-        - ``"vgg11"``: eight 3x3 convolutions with batch normalisation, of 64 to 512 channels, and five 2x2
-          max-poolings; then two fully connected layers of 512 units, each with dropout.
-        - ``"resnet18"``: a 3x3 convolution without stride, and no max-pooling; then torchvision's eight residual
-          blocks, three of them with stride 2, and global average pooling.
-        - ``"densenet121"``: a 3x3 convolution without stride, normalisation or pooling; then torchvision's dense blocks
-          of 6, 12, 24 and 16 layers with growth 32. Transitions between them halve the channels, and the size by 2x2
-          average pooling. Global average pooling.
-        - ``"vit"``: a vision transformer. Patches of 8x8 pixels as tokens of 64 channels, 4 of torchvision's blocks,
-          each with 4 heads and 128 hidden units, and the mean over tokens.
-        - ``"mixer"``: an MLP-Mixer. The same patches; 4 blocks in which 32 hidden units mix the tokens and 128 the
-          channels; the mean over tokens.
-        - ``"convnext"``: patches of 4x4 pixels with 48 channels, 2 of torchvision's blocks with their layer scale of
-          1e-6, a 2x2 convolution with stride 2, 2 blocks of 96 channels, global average pooling.
-        - ``"lstm"``: one LSTM layer of 128 units, which reads the rows from top to bottom; its last state.
-    in_channels, num_classes : int
-        Channels of the input, and outputs (logits).
-    width : float
-        Scales the number of channels and of hidden units, and DenseNet's growth.
-    pooling : bool
-        False removes every pooling layer, the global one too, and the first fully connected layer grows to fit: that
-        of VGG-11 to 1 GiB at width 1 and 32x32 pixels. ConvNeXt, and networks without pooling, refuse it.
-    strides : bool
-        False gives ResNet-18's convolutions stride 1, at about twenty times the computing. Other networks refuse it.
-    init : {"pytorch", "torchvision"}
-        The initialisation: see the head of this module. ``"logreg"``, ``"mlp"`` and ``"lenet"`` know only the first.
-    hidden : sequence of int
-        Units of the hidden layers of ``"mlp"``; ``width`` scales them, too.
-    patch_size, depth : int, optional
-        Side of a patch of ``"vit"``, ``"mixer"`` and ``"convnext"``: pixels outside whole patches are not seen. How
-        many blocks these have, and layers ``"lstm"``.
-    class_token : bool
-        Whether ``"vit"`` reads a class token, which starts at zero, in place of the mean.
-    position_embedding : float, optional
-        Standard deviation of the position embeddings of ``"vit"``, 0.02 unless given; with 0 it knows no positions.
-    image_size : (int, int)
-        Height and width of the input.
-    seed : int
-        Of the initialisation. The global random state is left as it was.
-
-    References
-    ----------
-    VGG: Simonyan and Zisserman, 2015. ResNet: He et al., 2016. DenseNet: Huang et al., 2017.
+            - ``"logreg"``: one linear layer.
+            - ``"mlp"``: hidden layers with ReLU, of 100 and 20 units (the underspecification paper's, appendix A.1).
+            - ``"lenet"``: convolutions of 6 and 16 channels with 5x5 filters, each followed by 2x2 max-pooling, then
+              fully connected layers of 120 and 84 units.
+            - ``"vgg11"``: eight 3x3 convolutions with batch normalisation, of 64 to 512 channels, and five 2x2
+              max-poolings; then two fully connected layers of 512 units, each with dropout (Simonyan and Zisserman,
+              2015).
+            - ``"resnet18"``: a 3x3 convolution without stride, and no max-pooling; then torchvision's eight residual
+              blocks, three of them with stride 2, and global average pooling (He et al., 2016).
+            - ``"densenet121"``: a 3x3 convolution without stride, normalisation or pooling; then torchvision's dense
+              blocks of 6, 12, 24 and 16 layers with growth 32. Transitions between them halve the channels, and the
+              size by 2x2 average pooling. Global average pooling (Huang et al., 2017).
+            - ``"vit"``: a vision transformer. Patches of 8x8 pixels as tokens of 64 channels, 4 of torchvision's
+              blocks, each with 4 heads and 128 hidden units, and the mean over tokens.
+            - ``"mixer"``: an MLP-Mixer. The same patches; 4 blocks in which 32 hidden units mix the tokens and 128 the
+              channels; the mean over tokens.
+            - ``"convnext"``: patches of 4x4 pixels with 48 channels, 2 of torchvision's blocks with their layer scale
+              of 1e-6, a 2x2 convolution with stride 2, 2 blocks of 96 channels, global average pooling.
+            - ``"lstm"``: one LSTM layer of 128 units, which reads the rows from top to bottom; its last state.
+        num_classes: Outputs (logits).
+        width: Scales the number of channels and of hidden units, and DenseNet's growth.
+        pooling: False removes every pooling layer, the global one too, and the first fully connected layer grows to
+            fit: that of VGG-11 to 1 GiB at width 1 and 32x32 pixels. ConvNeXt, and networks without pooling, refuse it.
+        strides: False gives ResNet-18's convolutions stride 1, at about twenty times the computing. Others refuse it.
+        init: The initialisation: see the head of this module. ``"logreg"``, ``"mlp"`` and ``"lenet"`` know only the
+            first.
+        hidden: Units of the hidden layers of ``"mlp"``; ``width`` scales them, too.
+        patch_size: Side of a patch of ``"vit"``, ``"mixer"`` and ``"convnext"``: pixels outside whole patches are not
+            seen.
+        depth: How many blocks these three have, and layers ``"lstm"``.
+        class_token: Whether ``"vit"`` reads a class token, which starts at zero, in place of the mean.
+        position_embedding: Standard deviation of the position embeddings of ``"vit"``, 0.02 unless given; with 0 it
+            knows no positions.
+        seed: Of the initialisation. The global random state is left as it was.
     """
     units = tuple(checks.integers("hidden", hidden, 1, expected="positive ints"))
     checks.flags(class_token=class_token)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from nadtools import checks, plots, storage
-from nadtools.directions import as_direction, orthonormalised
+from nadtools.directions import as_direction
 from nadtools.moments import fix_signs
 
 __all__ = ["NADs", "captured_energy", "compare", "subspace_overlap"]
@@ -41,21 +41,24 @@ class NADs:
     Or the first of its vectors alone, if ``metadata["num_directions"]`` says how many, for images that are too large
     for all, or those of a subspace. What lies outside their span is then not known, so there are no alignments.
 
-    All series are of shape (D,), float64, and NaN where there is no estimate.
+    Attributes:
+        vectors: (D, h, w), or (D, channels, h, w) for several channels; float32, first NAD first. The sign of each is
+            fixed: the first pixel, row by row, that reaches half of the largest magnitude is positive.
+        eigenvalues: (D,), float64, as all that follow: of the uncentred covariance, descending.
+        eigenvalue_stderr: One standard error of each; NaN, here and below, where there is no estimate.
+        split_half_overlap: Entry k - 1 says how well two halves of the networks agree on the first k directions, see
+            :func:`subspace_overlap`. All networks together are better than either half.
+        metadata: What they were made from: estimator, number of networks, seed, versions...
+        held_out, held_out_stderr: The mean square of g along the directions of one half of the networks, in the other
+            half, and its standard error. Eigenvalues are chosen as the largest, and fall even where there is nothing
+            but noise; these do not.
     """
 
-    #: (D, h, w), or (D, channels, h, w) for several channels; float32, first NAD first. The sign of each is fixed: the
-    #: first pixel, row by row, that reaches half of the largest magnitude is positive.
     vectors: Tensor
-    eigenvalues: Tensor  #: of the uncentred covariance, descending
-    eigenvalue_stderr: Tensor  #: one standard error of each
-    #: Entry k - 1 says how well two halves of the networks agree on the first k directions, see
-    #: :func:`subspace_overlap`. All networks together are better than either half.
+    eigenvalues: Tensor
+    eigenvalue_stderr: Tensor
     split_half_overlap: Tensor
-    #: What they were made from: estimator, number of networks, seed, versions...
     metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
-    #: The mean square of g along the directions of one half of the networks, in the other half. Eigenvalues are chosen
-    #: as the largest, and fall even where there is nothing but noise; these do not.
     held_out: Tensor = None  # type: ignore[assignment]  # NaN, if not given
     held_out_stderr: Tensor = None  # type: ignore[assignment]
 
@@ -251,9 +254,16 @@ class NADs:
         # Files of earlier versions have no held-out spectrum.
         series = {name: torch.from_numpy(arrays[name]) for name in _SERIES if name in arrays}
         if vectors.dtype == torch.float16:
-            rows = orthonormalised(vectors.flatten(1).to(torch.float64))
-            vectors = fix_signs(rows).reshape(vectors.shape).to(torch.float32)
+            nearest = _nearest_orthonormal(vectors.flatten(1).to(torch.float64))
+            vectors = fix_signs(nearest).reshape(vectors.shape).to(torch.float32)
         return cls(vectors, metadata=metadata, **series)
+
+
+def _nearest_orthonormal(rows: Tensor) -> Tensor:
+    """The orthogonal matrix nearest to one that nearly is (Björck and Bowie's quadratic iteration)."""
+    for _ in range(3):
+        rows = 1.5 * rows - 0.5 * rows @ rows.T @ rows
+    return rows
 
 
 def subspace_overlap(a: Tensor | NADs, b: Tensor | NADs, k: int) -> float:

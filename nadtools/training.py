@@ -36,23 +36,32 @@ DROPOUT_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.Alpha
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """How to train. The defaults are those of *Neural Anisotropy Directions* for LeNet on D(v)."""
+    """How to train. The defaults are those of *Neural Anisotropy Directions* for LeNet on D(v).
+
+    Attributes:
+        epochs, batch_size: A last batch that is not full is used too.
+        max_lr: The largest learning rate.
+        schedule: ``"linear"``: from ``max_lr`` down to 0. ``"triangular"``: from 0 up to ``max_lr`` at half of the
+            training, and down to 0. It changes after every step.
+        momentum, weight_decay: The momentum is SGD's alone; AdamW decouples the decay from the gradient.
+        clip_norm: The gradient's norm over all parameters is clipped here; None does not clip.
+        seed: Of the order of the samples, and of dropout where a network has it.
+        precision: ``"bfloat16"`` computes the forward passes of the training, and so their gradients, in bfloat16 where
+            PyTorch's autocast deems it safe; weights, loss and evaluations stay in single precision. Deep networks
+            train two to three times as fast where the processor or the GPU has bfloat16 arithmetic, and it is refused
+            elsewhere.
+        optimizer: ``"adamw"`` with PyTorch's β = (0.9, 0.999) and ε = 1e-8. It wants learning rates of about 1e-3.
+    """
 
     epochs: int = 20
-    max_lr: float = 0.5  #: the largest learning rate
-    #: ``"linear"``: from ``max_lr`` down to 0. ``"triangular"``: from 0 up to ``max_lr`` at half of the training, and
-    #: down to 0. It changes after every step.
+    max_lr: float = 0.5
     schedule: Schedule = "linear"
-    momentum: float = 0.0  #: SGD's alone
-    weight_decay: float = 0.0  #: AdamW decouples it from the gradient
-    batch_size: int = 128  #: a last batch that is not full is used too
-    clip_norm: float | None = 0.5  #: the gradient's norm over all parameters is clipped here; None does not clip
-    seed: int = 0  #: of the order of the samples, and of dropout where a network has it
-    #: ``"bfloat16"`` computes the forward passes of the training, and so their gradients, in bfloat16 where PyTorch's
-    #: autocast deems it safe; weights, loss and evaluations stay in single precision. Deep networks train two to three
-    #: times as fast where the processor or the GPU has bfloat16 arithmetic, and it is refused elsewhere.
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    batch_size: int = 128
+    clip_norm: float | None = 0.5
+    seed: int = 0
     precision: Precision = "float32"
-    #: ``"adamw"`` with PyTorch's β = (0.9, 0.999) and ε = 1e-8. It wants learning rates of about 1e-3.
     optimizer: Optimizer = "sgd"
 
     def __post_init__(self) -> None:
