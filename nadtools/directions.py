@@ -16,8 +16,8 @@ from nadtools import checks
 from nadtools.device import generator, resolve_device, stream, unaffected_by_context
 
 __all__ = [
-    "FourierMode", "as_direction", "fourier_atom", "fourier_basis", "fourier_energy", "fourier_modes", "random_basis",
-    "random_direction",
+    "FourierMode", "as_direction", "fourier_atom", "fourier_basis", "fourier_energy", "fourier_modes",
+    "orthonormalised", "random_basis", "random_direction",
 ]  # fmt: skip
 
 Shape = tuple[int, int]
@@ -143,8 +143,13 @@ def random_basis(
     checks.floating_dtype(dtype)
     cpu = torch.device("cpu")
     gaussian = torch.randn(dimension, dimension, dtype=torch.float64, generator=generator(cpu, stream(seed, "basis")))
-    q, r = torch.linalg.qr(gaussian)
-    return (q * r.diagonal().sign()).T.reshape(dimension, *sizes).to(resolved, dtype)
+    return orthonormalised(gaussian.T).reshape(dimension, *sizes).to(resolved, dtype)
+
+
+def orthonormalised(rows: Tensor) -> Tensor:
+    """What Gram and Schmidt make of independent rows, each in turn."""
+    q, r = torch.linalg.qr(rows.T)
+    return (q * r.diagonal().sign()).T
 
 
 @unaffected_by_context()

@@ -254,16 +254,11 @@ class NADs:
         # Files of earlier versions have no held-out spectrum.
         series = {name: torch.from_numpy(arrays[name]) for name in _SERIES if name in arrays}
         if vectors.dtype == torch.float16:
-            nearest = _nearest_orthonormal(vectors.flatten(1).to(torch.float64))
-            vectors = fix_signs(nearest).reshape(vectors.shape).to(torch.float32)
+            rows = vectors.flatten(1).to(torch.float64)
+            for _ in range(3):  # to the nearest orthogonal matrix: Björck and Bowie's quadratic iteration
+                rows = 1.5 * rows - 0.5 * rows @ rows.T @ rows
+            vectors = fix_signs(rows).reshape(vectors.shape).to(torch.float32)
         return cls(vectors, metadata=metadata, **series)
-
-
-def _nearest_orthonormal(rows: Tensor) -> Tensor:
-    """The orthogonal matrix nearest to one that nearly is (Björck and Bowie's quadratic iteration)."""
-    for _ in range(3):
-        rows = 1.5 * rows - 0.5 * rows @ rows.T @ rows
-    return rows
 
 
 def subspace_overlap(a: Tensor | NADs, b: Tensor | NADs, k: int) -> float:
