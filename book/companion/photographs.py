@@ -1,4 +1,4 @@
-"""Trainings on photographs: what the experiments of chapters 6 and 7 share, and their data.
+"""Trainings on photographs: what the experiments of chapters 6, 7 and 11 share, and their data.
 
 All of them train as the authors' code does: SGD with momentum, a learning rate that falls linearly from 0.21, the
 gradient norm clipped at 0.5, batches of 128, no augmentation. Images are normalised by the mean and the deviation of
@@ -23,11 +23,13 @@ from torch import Tensor, nn
 from companion.atlas import load_atlas
 from companion.patches import load_images
 from companion.stored import Scale, Session, largest, load_table
-from companion.tables import Row
+from companion.tables import Row, timed
 from nadtools import architectures
+from nadtools.device import generator
 from nadtools.images import Images
+from nadtools.interventions import poison
 from nadtools.sweeps import unit_seeds
-from nadtools.training import TrainConfig, train
+from nadtools.training import TrainConfig, evaluate, train
 from nadtools.units import run_units
 
 __all__ = [
@@ -42,10 +44,12 @@ __all__ = [
     "halves",
     "images_of",
     "load_largest",
+    "over_carriers",
     "predict",
     "read_images",
     "run_trainings",
     "setting",
+    "train_poisoned",
 ]
 
 Data = tuple[Tensor, Tensor]
@@ -60,6 +64,7 @@ DATA: Final[dict[str, dict[str, Any]]] = {
 DEEP = ("vgg11", "resnet18", "densenet121")
 ARCHITECTURES = ("logreg", "mlp", "lenet", *DEEP)
 SMALL_DATA = ("cifar10-subset", "patches")
+_OTHER_LABELS: Final = 0  # a random stream of a seed; chapter 7 has others
 _TEXTS = ("arm", "replace")  # columns
 
 
@@ -152,6 +157,37 @@ def halves(images: Images) -> tuple[Data, Data]:
     return (images.x_train, images.y_train), (images.x_test, images.y_test)
 
 
+def train_poisoned(plan: Plan, unit: Mapping[str, Any]) -> Row:
+    """Train on images with a carrier, or without where the index is None; test on clean ones and on others."""
+    row: Row = dict.fromkeys(("test_accuracy_poisoned", "follows_carrier", "follows_content"))
+    with timed(row, plan.device):
+        images = images_of(plan)
+        y, num_classes = images.y_test, images.num_classes
+
+        def prepared(x: Tensor, labels: Tensor) -> Tensor:
+            if unit["index"] is not None:
+                x = poison(
+                    x, labels, plan.nads, unit["index"], unit["epsilon"],
+                    replace=unit["replace"], num_classes=num_classes,
+                )  # fmt: skip
+            return images.normalise(x)
+
+        train_data = (prepared(images.x_train, images.y_train), images.y_train)
+        network, measured = fit(plan, images, train_data, (images.normalise(images.x_test), y), unit["seed"])
+        row |= measured
+        if network is not None and unit["index"] is not None:
+            row["test_accuracy_poisoned"] = evaluate(network, (prepared(images.x_test, y), y)).accuracy
+            # The carrier of one class on the content of another: which of them decides?
+            stream = generator(torch.device("cpu"), plan.base_seed, _OTHER_LABELS)
+            other = (y + torch.randint(1, num_classes, y.shape, generator=stream).to(y.device)) % num_classes
+            answer = predict(network, prepared(images.x_test, other))
+            row |= {
+                "follows_carrier": float((answer == other).float().mean()),
+                "follows_content": float((answer == y).float().mean()),
+            }
+    return row
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Many trainings
 # ---------------------------------------------------------------------------------------------------------------------
@@ -217,6 +253,21 @@ def load_largest(name: str, architecture: str, *, results_dir: str | os.PathLike
     """
     best = largest(name, results_dir=results_dir, architecture=architecture)
     return load_table(name, scale=best.scale, results_dir=results_dir, **best.selectors)
+
+
+def over_carriers(part: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Curves over the index of the carrier's NAD, of a stored result of A7: where its own coefficient is replaced."""
+    own, reference = (part[part["replace"] == kind] for kind in ("own", "none"))
+    index = own["index"].to_numpy()
+    columns = {
+        "clean test images": "test_accuracy",
+        "training images": "train_accuracy",
+        "contradiction: carrier": "follows_carrier",
+        "contradiction: picture": "follows_content",
+    }
+    lines = {name: (index, own[column].to_numpy()) for name, column in columns.items()}
+    without = np.full(2, reference["test_accuracy"].mean())
+    return lines | {"clean, trained without a carrier": (index[[0, -1]], without)}
 
 
 SELECTORS = {"architecture": ARCHITECTURES, "data": tuple(DATA)}

@@ -9,7 +9,6 @@ import pytest
 import torch
 from companion import experiments, two_features
 from companion import photographs as module
-from companion.chapter_06 import experiments as chapter_06
 from companion.chapter_06.claims import poisoning_claims
 from companion.chapter_07.claims import flipping_claims
 from companion.chapter_07.experiments import ARMS, paired_interval
@@ -62,7 +61,7 @@ def test_all_trainings_of_a_seed_share_network_and_order(folder, trained_on):
 def test_a_network_that_reads_the_carrier_follows_it(patches, lenet, monkeypatch):
     """The test with carrier and content at odds, on a network that decodes, and on one that does not look at it."""
     plan = module.Plan("logreg", {}, {}, nt.TrainConfig(), lenet.vectors, torch.device("cpu"), 0)
-    monkeypatch.setattr(chapter_06, "images_of", lambda plan: patches)
+    monkeypatch.setattr(module, "images_of", lambda plan: patches)
     lookup = {image.numpy().tobytes(): int(label) for image, label in zip(patches.x_test, patches.y_test, strict=True)}
 
     class Decoder(torch.nn.Module):
@@ -73,11 +72,11 @@ def test_a_network_that_reads_the_carrier_follows_it(patches, lenet, monkeypatch
             values = 0.05 * torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(5)
             return -(coefficients - values).abs()
 
-    monkeypatch.setattr(chapter_06, "fit", lambda *arguments: (Decoder(), {"train_accuracy": 1.0}))
-    row = chapter_06._train_poisoned(plan, {"index": 0, "epsilon": 0.05, "replace": "own", "seed": 0})
+    monkeypatch.setattr(module, "fit", lambda *arguments: (Decoder(), {"train_accuracy": 1.0}))
+    row = module.train_poisoned(plan, {"index": 0, "epsilon": 0.05, "replace": "own", "seed": 0})
     assert lookup and row["test_accuracy_poisoned"] == row["follows_carrier"] == 1.0
     assert row["follows_content"] == 0.0, "the carrier is always that of another class"
-    clean = chapter_06._train_poisoned(plan, {"index": None, "epsilon": 0.0, "replace": "none", "seed": 0})
+    clean = module.train_poisoned(plan, {"index": None, "epsilon": 0.0, "replace": "none", "seed": 0})
     assert clean["follows_carrier"] is None
 
 

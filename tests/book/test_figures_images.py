@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion.chapter_06.figures import over_carriers, plot_index_map, plot_poisoning
+from companion.chapter_06.figures import plot_index_map, plot_poisoning
 from companion.chapter_07.figures import plot_arms
 from companion.figures import plot_gallery, plot_images, plot_over_indices
+from companion.photographs import over_carriers
 from PIL import Image
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from companion.chapter_06.claims import poisoning_claims
 from companion.chapter_06.explorer import PoisoningExplorer, poisoning_explorer
-from companion.chapter_06.figures import over_carriers, plot_index_map, plot_poisoning
+from companion.chapter_06.figures import plot_index_map, plot_poisoning
 from companion.patches import load_patches, load_thumbnails
+from companion.photographs import over_carriers
 
 __all__ = [
     "PoisoningExplorer",

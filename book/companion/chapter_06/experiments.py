@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from companion.photographs import (
@@ -18,20 +17,16 @@ from companion.photographs import (
     fit,
     halves,
     images_of,
-    predict,
     run_trainings,
     setting,
+    train_poisoned,
 )
 from companion.stored import Experiment, Scale, Session
 from companion.tables import Row, timed
-from nadtools.device import generator
-from nadtools.interventions import poison
-from nadtools.training import evaluate
 
-__all__ = ["EXPERIMENTS", "train_poisoned"]
+__all__ = ["EXPERIMENTS"]
 
 _EPSILON = 0.05
-_OTHER_LABELS: Final = 0  # a random stream of a seed; chapter 7 has others
 
 
 def _indices(scale: Scale, architecture: str) -> list[int]:
@@ -64,37 +59,6 @@ def _map_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any
 def _span_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
     counts = [index for index in _indices(scale, architecture) if index]
     return setting(scale, architecture, data) | {"counts": counts}
-
-
-def train_poisoned(plan: Plan, unit: Mapping[str, Any]) -> Row:
-    """Train on images with a carrier, or without where the index is None; test on clean ones and on others."""
-    row: Row = dict.fromkeys(("test_accuracy_poisoned", "follows_carrier", "follows_content"))
-    with timed(row, plan.device):
-        images = images_of(plan)
-        y, num_classes = images.y_test, images.num_classes
-
-        def prepared(x: Tensor, labels: Tensor) -> Tensor:
-            if unit["index"] is not None:
-                x = poison(
-                    x, labels, plan.nads, unit["index"], unit["epsilon"],
-                    replace=unit["replace"], num_classes=num_classes,
-                )  # fmt: skip
-            return images.normalise(x)
-
-        train_data = (prepared(images.x_train, images.y_train), images.y_train)
-        network, measured = fit(plan, images, train_data, (images.normalise(images.x_test), y), unit["seed"])
-        row |= measured
-        if network is not None and unit["index"] is not None:
-            row["test_accuracy_poisoned"] = evaluate(network, (prepared(images.x_test, y), y)).accuracy
-            # The carrier of one class on the content of another: which of them decides?
-            stream = generator(torch.device("cpu"), plan.base_seed, _OTHER_LABELS)
-            other = (y + torch.randint(1, num_classes, y.shape, generator=stream).to(y.device)) % num_classes
-            answer = predict(network, prepared(images.x_test, other))
-            row |= {
-                "follows_carrier": float((answer == other).float().mean()),
-                "follows_content": float((answer == y).float().mean()),
-            }
-    return row
 
 
 def _train_span(plan: Plan, unit: Mapping[str, Any]) -> Row:

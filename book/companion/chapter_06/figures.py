@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -25,22 +24,7 @@ from companion.parts import (
 )
 from companion.style import SEQUENTIAL
 
-__all__ = ["over_carriers", "plot_index_map", "plot_poisoning"]
-
-
-def over_carriers(part: pd.DataFrame) -> dict[str, tuple[Array, Array]]:
-    """Curves over the index of the carrier's NAD, of a stored result of A7: where its own coefficient is replaced."""
-    own, reference = (part[part["replace"] == kind] for kind in ("own", "none"))
-    index = own["index"].to_numpy()
-    columns = {
-        "clean test images": "test_accuracy",
-        "training images": "train_accuracy",
-        "contradiction: carrier": "follows_carrier",
-        "contradiction: picture": "follows_content",
-    }
-    lines = {name: (index, own[column].to_numpy()) for name, column in columns.items()}
-    without = np.full(2, reference["test_accuracy"].mean())
-    return lines | {"clean, trained without a carrier": (index[[0, -1]], without)}
+__all__ = ["plot_index_map", "plot_poisoning"]
 
 
 def plot_poisoning(

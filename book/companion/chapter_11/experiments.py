@@ -13,7 +13,6 @@ import pandas as pd
 from torch import Tensor
 
 from companion import photographs, two_features
-from companion.chapter_06.experiments import train_poisoned
 from companion.stored import Experiment, Scale, Session
 from companion.tables import Row, timed
 from companion.trainings import SIZE, columns, run_trainings
@@ -228,7 +227,7 @@ def _poisoned(parameters: dict[str, Any], session: Session) -> dict[str, np.ndar
     nads = _estimate(parameters, session, "nads").vectors
     units: list[Row] = [{"index": None, "epsilon": 0.0, "replace": "none"}]
     units += [{"index": index, "epsilon": parameters["epsilon"], "replace": "own"} for index in parameters["indices"]]
-    table = photographs.run_trainings(train_poisoned, units, parameters, session, "poisoned", nads)
+    table = photographs.run_trainings(photographs.train_poisoned, units, parameters, session, "poisoned", nads)
     return photographs.columns(table)
 
 

@@ -11,10 +11,10 @@ import plotly.graph_objects as go
 import torch
 from torch import Tensor
 
-from companion.chapter_06.figures import over_carriers
 from companion.chapter_11.experiments import NETWORKS
 from companion.figures import plot_curves, plot_over_indices
 from companion.parts import COLOURS, finish, title_height
+from companion.photographs import over_carriers
 from companion.stored import EXPERIMENTS, NotStoredError, load_table
 from companion.style import stored
 from companion.trainings import SIZE
