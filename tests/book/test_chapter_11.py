@@ -112,6 +112,15 @@ def test_what_the_chapter_says_of_two_features():
     np.testing.assert_allclose(after, 0.5, atol=0.02)  # five standard errors of three networks' 4,000 answers
 
 
+def test_what_the_chapter_says_of_positions():
+    table = experiments.load_table("positions")
+    assert set(table["seed"]) == {0, 1, 2}
+    lost = table[table["frequency_i"] == 1].groupby("position_embedding").mean()
+    assert [f"{share:.0%}" for share in lost.test_accuracy] == ["50%", "65%", "100%"]
+    assert [f"{alpha:.1g}" for alpha in lost.alpha_gradient[1:]] == ["0.03", "0.3"]
+    assert lost.alpha_secant.max() < 0.003
+
+
 def test_what_the_chapter_says_of_long_trainings():
     vit = stored_of("beyond", "vit-8", "index")
     assert vit.test_accuracy.loc[:62].min() > 0.99 and vit.train_accuracy.min() > 0.99
