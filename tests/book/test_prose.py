@@ -1315,7 +1315,7 @@ CHAPTER_10 = [
         "is off by more than {}, one of", lambda: so(table("width")["infinite-width_single"][0] > 1, "the whole norm")
     ),
     Stated("with the width to the power of ${}$", lambda: f"{width_slope('infinite-width'):.2f}"),
-    Stated("it stops falling, at about {} %", lambda: round(10 * table("width")["linear_single"].iloc[-1]) * 10),
+    Stated("it falls ever more slowly, to about {} %", lambda: round(10 * table("width")["linear_single"].iloc[-1]) * 10),
     Stated("at every width that was tried, within {} standard errors", mean_over_networks),
     Stated(
         "$\\alpha\\, n^{{{}}} / \\sigma^{{{}}}$ leaves",

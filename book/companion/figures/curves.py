@@ -101,8 +101,14 @@ def plot_curves(
             groups.append(group)
     figure.update_xaxes(title=x_title, type="log" if x_log else "linear")
     figure.update_yaxes(title=y_title, type="log" if y_log else "linear", range=y_range)
-    if y_log:
-        figure.update_yaxes(dtick=1, exponentformat="power")
+    for logarithmic, update, axis in ((x_log, figure.update_xaxes, "x"), (y_log, figure.update_yaxes, "y")):
+        positive = [value for trace in figure.data for value in trace[axis] if value > 0]
+        if logarithmic and positive:
+            # Numbers at 1, 2 and 5 where there are few powers of ten.
+            few = max(positive) < 200 * min(positive)
+            update(
+                **({"dtick": "D2", "minorloglabels": "complete"} if few else {"dtick": 1, "exponentformat": "power"})
+            )
     if y_format.endswith("%"):
         figure.update_yaxes(tickformat=".0%")
     top, bottom = 34 + title_height(title), 60

@@ -16,7 +16,7 @@ from companion.style import DIVERGING
 
 __all__ = ["plot_gallery", "plot_wall"]
 
-_GAP, _ROW_GAP = 2, 9  # pixels between images, and between rows: for a label
+_GAP, _ROW_GAP = 2, 18  # pixels between images, and between rows: for a label, on a telephone too
 _WIDTH = 680  # of a wall on the page
 _NOTHING = -128  # between images: a page of any colour shows through
 
