@@ -112,6 +112,16 @@ def test_what_the_chapter_says_of_two_features():
     np.testing.assert_allclose(after, 0.5, atol=0.02)  # five standard errors of three networks' 4,000 answers
 
 
+def test_what_the_chapter_says_of_carriers():
+    table = experiments.load_table("poisoned", network="vit-8")
+    assert set(table["seed"]) == {0, 1, 2}
+    mean = table.groupby("index", dropna=False).mean(numeric_only=True)
+    with_one = mean.test_accuracy[mean.index.notna()]
+    accuracies = [float(mean.test_accuracy[mean.index.isna()].iloc[0]), with_one.min(), with_one.max()]
+    assert [f"{accuracy:.0%}" for accuracy in accuracies] == ["69%", "67%", "69%"]
+    assert mean.follows_carrier.max() < 0.1 < 0.6 < mean.follows_content.min()
+
+
 def test_what_the_chapter_says_of_positions():
     table = experiments.load_table("positions")
     assert set(table["seed"]) == {0, 1, 2}
@@ -125,6 +135,8 @@ def test_what_the_chapter_says_of_long_trainings():
     vit = stored_of("beyond", "vit-8", "index")
     assert vit.test_accuracy.loc[:62].min() > 0.99 and vit.train_accuracy.min() > 0.99
     assert vit.test_accuracy.loc[66:].max() < 0.53 and vit.alpha.loc[66:].max() < 0.01
+    mixer = stored_of("beyond", "mixer", "index")
+    assert mixer.test_accuracy.loc[66:].min() > 0.66 and mixer.alpha.loc[66:].round(1).eq(0.3).all()
     lstm = stored_of("beyond", "lstm", "index")
     assert [f"{lstm.test_accuracy[k]:.0%}" for k in (66, 128, 500, 1000)] == ["100%", "83%", "57%", "50%"]
     assert 0.25 < lstm.alpha[66] < 0.35 and lstm.alpha[128] < 1 / 50

@@ -1230,7 +1230,7 @@ CHAPTER_9 = [
         lambda: percent(hints("lenet", "images").test_accuracy.mean()),
     ),
     Stated(
-        "At NAD 100 LeNet had one, and {}", lambda: so(hints("lenet").follows_images[100] > 0.5, "chose the picture")
+        "At NAD 100 LeNet had one, and {}", lambda: so(hints("lenet").follows_images[100] > 0.5, "leaned to the picture")
     ),
 ]
 
