@@ -1230,7 +1230,8 @@ CHAPTER_9 = [
         lambda: percent(hints("lenet", "images").test_accuracy.mean()),
     ),
     Stated(
-        "At NAD 100 LeNet had one, and {}", lambda: so(hints("lenet").follows_images[100] > 0.5, "leaned to the picture")
+        "At NAD 100 LeNet had one, and {}",
+        lambda: so(hints("lenet").follows_images[100] > 0.5, "leaned to the picture"),
     ),
 ]
 
@@ -1315,7 +1316,7 @@ CHAPTER_10 = [
         "is off by more than {}, one of", lambda: so(table("width")["infinite-width_single"][0] > 1, "the whole norm")
     ),
     Stated("with the width to the power of ${}$", lambda: f"{width_slope('infinite-width'):.2f}"),
-    Stated("it falls ever more slowly, to about {} %", lambda: round(10 * table("width")["linear_single"].iloc[-1]) * 10),
+    Stated("ever more slowly, to about {} %", lambda: round(10 * table("width")["linear_single"].iloc[-1]) * 10),
     Stated("at every width that was tried, within {} standard errors", mean_over_networks),
     Stated(
         "$\\alpha\\, n^{{{}}} / \\sigma^{{{}}}$ leaves",
