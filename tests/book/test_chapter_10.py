@@ -50,7 +50,7 @@ def test_the_wall_shows_each_image_at_its_own_scale():
     images = torch.tensor([[[1.0, -2.0], [0.0, 0.5]], [[10.0, 5.0], [0.0, -10.0]]])
     (wall,) = plot_wall({"one": images, "two": images.flip(0)}).data
     pixels = np.asarray(wall.z)
-    for top, left, image in ((9, 0, images[0]), (9, 4, images[1]), (20, 0, images[1]), (20, 4, images[0])):
+    for top, left, image in ((18, 0, images[0]), (18, 4, images[1]), (38, 0, images[1]), (38, 4, images[0])):
         np.testing.assert_array_equal(pixels[top : top + 2, left : left + 2], (127 * image / image.abs().max()).round())
     assert (pixels == -128).sum() == pixels.size - 4 * 4
     with pytest.raises(ValueError, match="expected one shape"):
