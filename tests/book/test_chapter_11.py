@@ -89,8 +89,7 @@ def test_the_figures_show_what_they_are_given_and_leave_out_what_is_not_there(tm
     np.testing.assert_allclose(curve.y, accuracy, atol=1e-6)
     before, after = accuracy[0], accuracy[1000]
     assert (
-        figure.layout.meta["caption"]
-        == f"LSTM reaches {before:.0%} or more before its bulk, {after:.0%} or less in it."
+        figure.layout.meta["caption"] == f"LSTM falls from {before:.0%} before its bulk to {after:.0%} or less in it."
     )
     waves = pd.DataFrame({"frequency_i": [4, 1], "frequency_j": [0, 1], "test_accuracy": [1.0, 0.5]})
     assert chapter_11.lattice_table({"vit-8": waves}).data.to_numpy().tolist() == [[1.0, 0.5]]

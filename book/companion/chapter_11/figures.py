@@ -90,7 +90,7 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
         label = LABELS[network]
         curves[f"{label}, bulk from {step}"] = (list(mean.index), list(mean))
         before, after = mean[mean.index < step], mean[mean.index >= step]
-        extremes.append(f"{label} reaches {before.min():.0%} or more before its bulk, {after.max():.0%} or less in it")
+        extremes.append(f"{label} falls from {before.min():.0%} before its bulk to {after.max():.0%} or less in it")
     figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
     figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
     record = next(iter(tables.values())).attrs
