@@ -76,9 +76,7 @@ def test_a_wave_repeats_with_the_patch_or_a_shift_by_patches_is_its_negative(pat
 def test_the_figures_show_what_they_are_given_and_leave_out_what_is_not_there(tmp_path):
     assert chapter_11.load_stored("beyond", results_dir=tmp_path) == {}
     empty: dict[str, pd.DataFrame] = {}
-    assert [chapter_11.plot_trainings(empty), chapter_11.lattice_table(empty), chapter_11.spaces_table(empty)] == [
-        None
-    ] * 3
+    assert chapter_11.plot_trainings(empty) is chapter_11.lattice_table(empty) is None
     network = "lstm"
     experiments.run("beyond", scale="smoke", network=network, results_dir=tmp_path, progress=False, num_jobs=1)
     tables = chapter_11.load_stored("beyond", scale="smoke", results_dir=tmp_path)
@@ -93,8 +91,6 @@ def test_the_figures_show_what_they_are_given_and_leave_out_what_is_not_there(tm
     )
     waves = pd.DataFrame({"frequency_i": [4, 1], "frequency_j": [0, 1], "test_accuracy": [1.0, 0.5]})
     assert chapter_11.lattice_table({"vit-8": waves}).data.to_numpy().tolist() == [[1.0, 0.5]]
-    spaces = pd.DataFrame({"start": [0, 64], "size": [64, 960], "overlap": [1.0, 0.99], "alpha": [16.0, 0.001]})
-    assert chapter_11.spaces_table({"vit-8": spaces}).data.index[1] == ("ViT, patch 8", "NADs 64 to 1023")
 
 
 def stored_of(name: str, network: str, by: str | list[str]) -> pd.DataFrame:
@@ -143,7 +139,7 @@ def test_what_the_chapter_says_of_long_trainings():
 
 @pytest.mark.parametrize("network", chapter_11.load_stored("spaces"))
 def test_two_estimates_share_every_eigenspace_that_is_called_settled(network):
-    assert experiments.load_table("spaces", network=network)["overlap"].min() >= 0.9
+    assert experiments.load_table("spaces", network=network)["overlap"].min() >= 0.97
 
 
 @pytest.mark.parametrize("network", chapter_11.load_stored("beyond"))

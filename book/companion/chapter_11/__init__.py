@@ -14,10 +14,9 @@ from companion.chapter_11.figures import (
     plot_trainings,
     plot_two,
     positions_table,
-    spaces_table,
 )
 
 __all__ = [
     "LABELS", "NETWORKS", "lattice_share", "lattice_table", "load_stored", "plot_poisoned", "plot_rows",
-    "plot_spectra", "plot_trainings", "plot_two", "positions_table", "spaces_table",
+    "plot_spectra", "plot_trainings", "plot_two", "positions_table",
 ]  # fmt: skip

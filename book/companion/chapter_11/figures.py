@@ -22,7 +22,7 @@ from nadtools.nads import NADs
 
 __all__ = [
     "LABELS", "lattice_share", "lattice_table", "load_stored", "plot_poisoned", "plot_rows", "plot_spectra",
-    "plot_trainings", "plot_two", "positions_table", "spaces_table",
+    "plot_trainings", "plot_two", "positions_table",
 ]  # fmt: skip
 
 LABELS: Final = {
@@ -62,7 +62,8 @@ def plot_rows(nads: NADs, title: str | None = None) -> go.Figure:
     rows = np.arange(1, height + 1)
     relative = (alpha / alpha.mean()).clamp_min(_SMALLEST).numpy()
     curves = {"a pixel of the row": (rows, relative)}
-    return plot_curves(curves, "row, from the top", "α / mean", title, markers=tuple(curves), y_log=True)
+    markers = tuple(curves)
+    return plot_curves(curves, "row, from the top", "α / mean", title, markers=markers, y_log=True, height=200)
 
 
 def load_stored(name: str, **options: Any) -> dict[str, pd.DataFrame]:
@@ -169,16 +170,3 @@ def lattice_table(tables: Mapping[str, pd.DataFrame]) -> Any:
         return None
     caption = "The mean accuracies, stored, compare waves on the lattice of patches with waves off it."
     return pd.DataFrame(rows).T.style.format("{:.1%}").set_caption(caption)
-
-
-def spaces_table(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """The eigenspaces that were told apart, and how well an independent estimate agrees; None without any."""
-    rows = {
-        (LABELS[network], f"NADs {start} to {start + size - 1}"): {"α / mean, of others": alpha, "overlap": overlap}
-        for network, table in tables.items()
-        for start, size, alpha, overlap in table[["start", "size", "alpha", "overlap"]].itertuples(index=False)
-    }
-    if not rows:
-        return None
-    caption = "Stored results: another estimate of as many networks is asked for its share of each eigenspace."
-    return pd.DataFrame(rows).T.style.format("{:.2g}").set_caption(caption)
