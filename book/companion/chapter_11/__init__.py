@@ -6,7 +6,6 @@ from companion.chapter_11.experiments import NETWORKS
 from companion.chapter_11.figures import (
     LABELS,
     lattice_share,
-    lattice_table,
     load_stored,
     plot_poisoned,
     plot_rows,
@@ -17,6 +16,6 @@ from companion.chapter_11.figures import (
 )
 
 __all__ = [
-    "LABELS", "NETWORKS", "lattice_share", "lattice_table", "load_stored", "plot_poisoned", "plot_rows",
+    "LABELS", "NETWORKS", "lattice_share", "load_stored", "plot_poisoned", "plot_rows",
     "plot_spectra", "plot_trainings", "plot_two", "positions_table",
 ]  # fmt: skip

@@ -17,11 +17,10 @@ from companion.parts import COLOURS, finish, title_height
 from companion.photographs import over_carriers
 from companion.stored import EXPERIMENTS, NotStoredError, load_table
 from companion.style import stored
-from companion.trainings import SIZE
 from nadtools.nads import NADs
 
 __all__ = [
-    "LABELS", "lattice_share", "lattice_table", "load_stored", "plot_poisoned", "plot_rows", "plot_spectra",
+    "LABELS", "lattice_share", "load_stored", "plot_poisoned", "plot_rows", "plot_spectra",
     "plot_trainings", "plot_two", "positions_table",
 ]  # fmt: skip
 
@@ -156,17 +155,3 @@ def positions_table(table: pd.DataFrame) -> Any:
     caption = "With larger position embeddings the lost wave is learned. The secant does not see why."
     shown = mean.style.format("{:.1g}").format("{:.1%}", subset=["accuracy"]).format_index("{:g}", level=0)
     return shown.set_caption(caption)
-
-
-def lattice_table(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Test accuracies on waves on and off the lattice, the means over waves and seeds; None without any."""
-    rows = {}
-    for network, table in tables.items():
-        spacing = SIZE[0] // (NETWORKS[network].patch or SIZE[0])
-        on = (table["frequency_i"] % spacing == 0) & (table["frequency_j"] % spacing == 0)
-        means = [table.loc[chosen, "test_accuracy"].mean() for chosen in (on, ~on)]
-        rows[LABELS[network]] = dict(zip(["waves on the lattice", "off it"], means, strict=True))
-    if not rows:
-        return None
-    caption = "The mean accuracies, stored, compare waves on the lattice of patches with waves off it."
-    return pd.DataFrame(rows).T.style.format("{:.1%}").set_caption(caption)
