@@ -32,10 +32,20 @@ def half_grid(step: int) -> list[tuple[int, int]]:
     return chosen
 
 
-def _frequencies(scale: Scale, architecture: str, step: int) -> list[tuple[int, int]]:
+# Of full width, where a training takes a GPU seconds: with pooling; in A2; and in A3, which has some of the first.
+_FULL_WIDTH = {
+    "vgg11": ([*half_grid(4), (-2, 0), (-6, -10), (-14, -14)], _FEW, _FEW),
+    "resnet18": ([*_FEW, (-16, 0), (-8, -8), (-12, -12)], _FEW, [*_FEW[:1], *_FEW[3:6], *_FEW[7:]]),
+    "densenet121": ([*_FEW[:2], *_FEW[3:6], *_FEW[8:]], _FEW[:1] + _FEW[4:6], _FEW[:1] + _FEW[4:6]),
+}
+
+
+def _frequencies(scale: Scale, architecture: str, step: int, kind: int = 0) -> list[tuple[int, int]]:
     if scale == "smoke":
         return _FEW[:3]
-    return _FEW if scale == "laptop" and architecture not in SMALL else half_grid(step)
+    if architecture in SMALL:
+        return half_grid(step)
+    return _FEW if scale == "laptop" else _FULL_WIDTH[architecture][kind]
 
 
 def _fourier_parameters(scale: Scale, architecture: str) -> dict[str, Any]:
@@ -48,13 +58,17 @@ def _fourier_parameters(scale: Scale, architecture: str) -> dict[str, Any]:
 
 def _speed_parameters(scale: Scale, architecture: str) -> dict[str, Any]:
     parameters = _fourier_parameters(scale, architecture)
-    return parameters | {"sigma": 0.5, "frequencies": _frequencies(scale, architecture, step=4), "loss_level": 0.01}
+    return parameters | {
+        "sigma": 0.5,
+        "frequencies": _frequencies(scale, architecture, step=4, kind=1),
+        "loss_level": 0.01,
+    }
 
 
 def _no_pooling_parameters(scale: Scale, architecture: str) -> dict[str, Any]:
     parameters = _fourier_parameters(scale, architecture)
     options = parameters["build_options"] | {"pooling": False}
-    frequencies = _frequencies(scale, architecture, step=4)
+    frequencies = _frequencies(scale, architecture, step=4, kind=2)
     if scale == "laptop" and architecture in SMALL:
         # Without pooling a training takes twice as long: leave out the rim, where few waves are learned at all.
         frequencies = [f for f in frequencies if max(map(abs, f)) < 16]
@@ -62,7 +76,7 @@ def _no_pooling_parameters(scale: Scale, architecture: str) -> dict[str, Any]:
 
 
 def _random_parameters(scale: Scale, architecture: str) -> dict[str, Any]:
-    return setting(scale, architecture) | {"directions": 3 if scale == "smoke" else 30}
+    return setting(scale, architecture) | {"directions": 3 if scale == "smoke" else 30 if architecture in SMALL else 8}
 
 
 def _fourier(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:

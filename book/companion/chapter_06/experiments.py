@@ -33,8 +33,8 @@ def _indices(scale: Scale, architecture: str) -> list[int]:
     """The last leaves room for ten classes in one channel: five NADs."""
     if scale == "smoke":
         return [0, 1019]
-    if scale == "laptop" and architecture in DEEP:
-        return [0, 5, 20, 50, 100, 300, 700, 1019]
+    if architecture in DEEP:
+        return [0, 5, 20, 50, 100, 300, 700, 1019] if scale == "laptop" else [0, 10, 50, 300, 1019]
     return [0, 2, 5, 10, 20, 50, 100, 200, 400, 700, 1019]
 
 

@@ -45,12 +45,13 @@ _BASES = ("nads", "random")
 
 def _pairs_parameters(scale: Scale, architecture: str, basis: str) -> dict[str, Any]:
     deep = architecture in DEEP
-    samples, epochs = 10_000, 30 if deep else 50
+    samples, epochs = 10_000, 50
     indices = [0, 10, 20, 50, 100, 200, 300, 500, 700, 1000]
-    if scale == "laptop":
-        indices = [0, 100, 1000] if deep else [0, 20, 100, 300, 1000]
-        epochs = 10 if deep else 50
-    elif scale == "smoke":
+    if deep:
+        indices, epochs = [0, 100, 1000], 30 if scale == "paper" else 10
+    elif scale == "laptop":
+        indices = [0, 20, 100, 300, 1000]
+    if scale == "smoke":
         indices, samples, epochs = [0, 1000], 128, 1
     return setting(scale, architecture) | {
         "basis": basis,
@@ -59,7 +60,9 @@ def _pairs_parameters(scale: Scale, architecture: str, basis: str) -> dict[str, 
         "sigma": 1.0,
         "num_train": samples,
         "num_test": samples,
-        "config": config(epochs=epochs, max_lr=0.1 if deep else 0.2, weight_decay=1e-5 if deep else 0.0),
+        "config": config(
+            scale, architecture, epochs=epochs, max_lr=0.1 if deep else 0.2, weight_decay=1e-5 if deep else 0.0
+        ),
         "extent": 2.0,
         "resolution": 5 if scale == "smoke" else 21,
     }

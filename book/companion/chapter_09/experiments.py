@@ -47,10 +47,10 @@ def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[s
     if scale == "smoke":
         images |= {"per_class": 8, "test_per_class": 8}
         indices, epochs = [0, 1000], 1
+    elif deep:
+        indices, epochs = [0, 50, 200, 1000], 15 if scale == "laptop" else epochs
     elif scale == "laptop":
-        indices = [0, 50, 200, 1000] if deep else [0, 10, 30, 60, 100, 200, 400, 1000]
-        if deep:
-            epochs = 15
+        indices = [0, 10, 30, 60, 100, 200, 400, 1000]
     if architecture == "mlp":
         common["build_options"] = {"hidden": [200, 50]}
     return common | {
@@ -58,7 +58,7 @@ def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[s
         "indices": indices,
         "epsilon": 1.0,
         "sigma": 1.0 if architecture == "lenet" else 3.0,
-        "config": config(epochs=epochs, max_lr=0.15, weight_decay=1e-5),
+        "config": config(scale, architecture, epochs=epochs, max_lr=0.15, weight_decay=1e-5),
         # What each part is worth alone: D(v) by itself only where trainings are cheap.
         "alone": not deep and data in SMALL_DATA,
     }
