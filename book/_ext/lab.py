@@ -27,9 +27,8 @@ SCRIPTS = {
 }
 #: The share of new samples above which a bet counts a wave as learned.
 LEARNED = 0.6
-#: Presets of the page, and their names; those whose waves this book has trained, and others that the authors have.
+#: Presets of the page, and their names.
 NETWORKS = {"lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18"}
-OURS = ("lenet", "resnet18")
 
 
 def stored_accuracies() -> dict[str, Any]:
@@ -49,9 +48,9 @@ def stored_accuracies() -> dict[str, Any]:
         authors = {
             (int(i), int(j)): a for i, j, a in zip(rows.frequency_i, rows.frequency_j, rows.accuracy, strict=True)
         }
-        ours, phase, stamp = _trained_here(architecture) if architecture in OURS else ({}, math.pi / 2, "")
+        ours, phase, stamp = _trained_here(architecture)
         waves = []
-        for wave in ours or authors:
+        for wave in ours:
             known = {"ours": ours.get(wave), "authors": authors.get(wave)}
             waves.append({"frequency": wave} | {who: round(float(a), 4) for who, a in known.items() if a is not None})
         stamp += (

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from companion import published
 from companion.atlas import load_atlas
-from companion.stored import EXPERIMENTS, NotStoredError, command, largest, load_table, results_folder
+from companion.stored import EXPERIMENTS, NotStoredError, command, load_table, results_folder
 from nadtools.nads import NADs
 
 __all__ = [
@@ -194,10 +194,9 @@ class Stored:
         given = {**self.selectors, **selectors}
         chosen: dict[str, Any] = {key: given[key] for key in EXPERIMENTS[name].selectors if key in given}
         try:
-            best = largest(name, results_dir=self.where, **chosen)
+            return self.note(load_table(name, results_dir=self.where, **chosen))
         except NotStoredError as error:
             raise NotStoredError(at_paper_scale(name, chosen)) from error
-        return self.note(load_table(name, scale=best.scale, results_dir=self.where, **best.selectors))
 
     def waves(self, name: str, **selectors: str) -> pd.DataFrame:
         """Trainings along waves, by frequency."""

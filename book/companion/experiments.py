@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 
 from companion.atlas import load_atlas
-from companion.photographs import load_largest
 from companion.stored import (
     EXPERIMENTS,
     Experiment,
@@ -35,7 +34,6 @@ __all__ = [
     "Session",
     "load",
     "load_atlas",
-    "load_largest",
     "load_table",
     "read_record",
     "result_path",
@@ -45,6 +43,6 @@ __all__ = [
 ]
 
 # By name: the chapters' files stand on the same files as this one.
-_HOMES = ("atlas", *(f"chapter_{number:02d}.experiments" for number in (1, 4, 5, 6, 7, 8, 9, 10, 11)), "narrow")
+_HOMES = ("atlas", *(f"chapter_{number:02d}.experiments" for number in (1, 4, 5, 6, 7, 8, 9, 10, 11)))
 for _home in _HOMES:
     EXPERIMENTS.update({one.name: one for one in importlib.import_module(f"companion.{_home}").EXPERIMENTS})

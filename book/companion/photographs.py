@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 
 from companion.atlas import load_atlas
 from companion.patches import load_images
-from companion.stored import Scale, Session, largest, load_table
+from companion.stored import Scale, Session
 from companion.tables import Row, timed
 from nadtools import architectures
 from nadtools.device import generator
@@ -43,7 +42,6 @@ __all__ = [
     "fit",
     "halves",
     "images_of",
-    "load_largest",
     "over_carriers",
     "predict",
     "read_images",
@@ -240,23 +238,6 @@ def columns(table: pd.DataFrame) -> dict[str, np.ndarray]:
         str(name): np.array(table[name].tolist()) if name in _TEXTS else table[name].to_numpy(float, na_value=np.nan)
         for name in table
     }
-
-
-def load_largest(name: str, architecture: str, *, results_dir: str | os.PathLike[str] | None = None) -> pd.DataFrame:
-    """Load the stored result of an experiment on images that was made with the best data there is.
-
-    The order is that of :data:`DATA`; with the same data the scale ``"paper"`` comes before ``"laptop"``. What it is
-    stands in ``attrs``, as :func:`companion.experiments.load_table` leaves it.
-
-    Raises
-    ------
-    NotStoredError
-        If none is stored.
-    ValueError
-        If the experiment or the architecture is not known, or the file is damaged.
-    """
-    best = largest(name, results_dir=results_dir, architecture=architecture)
-    return load_table(name, scale=best.scale, results_dir=results_dir, **best.selectors)
 
 
 def over_carriers(part: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -64,8 +64,13 @@ class Row:
 
 
 def rows_of(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """The rows of a stored result that can be recomputed; none if it is not a table of trainings."""
+    """The rows of a stored result that can be recomputed here; none if it is not a table of trainings.
+
+    Devices of another kind draw other samples.
+    """
     record = read_record(path)
+    if not record["device"].startswith(resolve_device(None).type):
+        return pd.DataFrame()
     try:
         table = load_table(
             record["experiment"], scale=record["scale"], seed=record["seed"], results_dir=Path(path).parent,

@@ -250,18 +250,22 @@ def load(
 def load_table(
     name: str,
     *,
-    scale: Scale = "laptop",
+    scale: Scale | None = None,
     seed: int = 0,
     results_dir: str | os.PathLike[str] | None = None,
     **selectors: str,
 ) -> pd.DataFrame:
     """Load a stored result that is a table: its columns by name. In ``attrs`` stand the record and the rows' ``seeds``.
 
+    Without a scale it is the largest that there is (:func:`largest`).
+
     Raises
     ------
     NotStoredError, ValueError
         As :func:`load`; also if the result is no table.
     """
+    if scale is None:
+        scale, selectors, _ = largest(name, seeds=[seed], results_dir=results_dir, **selectors)
     stored = load(name, scale=scale, seed=seed, results_dir=results_dir, **selectors)
     if isinstance(stored, NADs) or len({array.shape for array in stored.values()}) != 1:
         raise ValueError(f"the result of {name} is no table; load({name!r}, ...) gives it")

@@ -112,7 +112,7 @@ def test_what_the_chapter_says_of_carriers():
     with_one = mean.test_accuracy[mean.index.notna()]
     accuracies = [float(mean.test_accuracy[mean.index.isna()].iloc[0]), with_one.min(), with_one.max()]
     assert [f"{accuracy:.0%}" for accuracy in accuracies] == ["69%", "67%", "69%"]
-    lenet = experiments.load_largest("A7", "lenet")
+    lenet = experiments.load_table("A7", architecture="lenet")
     first = lenet[(lenet["index"] == 0) & (lenet["replace"] == "own")].test_accuracy.mean()
     assert f"{lenet[lenet['replace'] == 'none'].test_accuracy.mean() - first:.0%}" == "35%"
     assert mean.follows_carrier.max() < 0.1 < 0.6 < mean.follows_content.min()

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from companion import atlas, experiments, narrow, published, stored
+from companion import atlas, experiments, stored
 
 import nadtools as nt
 from nadtools import storage
@@ -321,40 +321,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(toy, monkeyp
     )
     with pytest.raises(ValueError, match="cannot be written"):
         experiments.run("toy", results_dir=tmp_path, flavour="odd")
-
-
-@pytest.mark.parametrize("architecture", ["vgg11", "resnet18", "densenet121"])
-@pytest.mark.parametrize(
-    ("of", "kind", "columns"), [("A1", "fourier", ["frequency_i", "frequency_j"]), ("A6", "nads", "index")]
-)
-def test_what_is_trained_at_full_width_was_chosen_by_the_authors_table(architecture, of, kind, columns):
-    """Of what the narrow network is trained on: the best learned, the one in the middle, and the worst."""
-    source = narrow._SOURCES[of]
-    whole = experiments.EXPERIMENTS[of].parameters("laptop", architecture=architecture, **source.selectors)
-    rows = published.load_accuracies(kind)
-    theirs = rows[rows["architecture"] == architecture].set_index(columns)["accuracy"].reindex(whole[source.axis])
-    middle = (theirs - (theirs.max() + theirs.min()) / 2).abs()
-    assert list(source.chosen[architecture]) == [theirs.idxmax(), middle.idxmin(), theirs.idxmin()]
-
-
-def test_at_full_width_nothing_else_changes(tmp_path):
-    full = experiments.EXPERIMENTS["narrow"].parameters("laptop", architecture="vgg11", of="A1")
-    quarter = experiments.EXPERIMENTS["A1"].parameters("laptop", architecture="vgg11")
-    assert full["build_options"] == {} and quarter["build_options"] == {"width": 0.25}
-    others = {"build_options", "frequencies", "of"}
-    assert {k: v for k, v in full.items() if k not in others} == {k: v for k, v in quarter.items() if k not in others}
-    # The other deep networks have stored results, which a longer training would make stale.
-    assert experiments.EXPERIMENTS["A1"].parameters("laptop", architecture="resnet18")["config"]["epochs"] == 6
-    options = {"scale": "smoke", "device": "cpu", "progress": False, "results_dir": tmp_path, "architecture": "vgg11"}
-    tables = []
-    for name, selectors in (("A1", {}), ("narrow", {"of": "A1"})):
-        experiments.run(name, **selectors, **options)
-        tables.append(
-            experiments.load_table(name, scale="smoke", results_dir=tmp_path, architecture="vgg11", **selectors)
-        )
-    assert len(tables[1]) == 1
-    for column in ("frequency_i", "frequency_j", "test_accuracy", "train_loss"):
-        assert tables[0][column].iloc[0] == tables[1][column].iloc[0]
 
 
 def test_the_folder_of_results(monkeypatch, tmp_path):

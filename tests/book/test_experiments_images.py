@@ -194,16 +194,16 @@ def test_load_largest_takes_the_best_data(folder, tmp_path):
     run("A7", folder)
     arrays, metadata = storage.read_arrays(folder / "A7-logreg-patches-smoke.npz")
     with pytest.raises(FileNotFoundError, match="run A7 --architecture logreg --data cifar10-subset --scale laptop"):
-        experiments.load_largest("A7", "logreg", results_dir=tmp_path)
+        experiments.load_table("A7", architecture="logreg", results_dir=tmp_path)
     for data in ("patches", "cifar10-subset", "cifar10-jpeg"):
         metadata["record"] |= {"scale": "laptop", "selectors": {"architecture": "logreg", "data": data}}
         storage.write_arrays(tmp_path / f"A7-logreg-{data}-laptop.npz", arrays, metadata)
-        found = experiments.load_largest("A7", "logreg", results_dir=tmp_path)
+        found = experiments.load_table("A7", architecture="logreg", results_dir=tmp_path)
         assert found.attrs["selectors"]["data"] == data
     with pytest.raises(ValueError, match="unknown experiment 'A9'"):
-        experiments.load_largest("A9", "logreg")
+        experiments.load_table("A9", architecture="logreg")
     with pytest.raises(ValueError, match="unknown architecture"):
-        experiments.load_largest("A7", "alexnet")
+        experiments.load_table("A7", architecture="alexnet")
 
 
 def test_the_paired_interval_against_a_bootstrap():

@@ -93,10 +93,10 @@ def test_settings_of_the_appendix():
     assert (small["config"]["epochs"], small["config"]["max_lr"], small["config"]["weight_decay"]) == (50, 0.2, 0.0)
     deep = config("B2", architecture="resnet18", basis="nads")
     assert (deep["config"]["epochs"], deep["config"]["max_lr"], deep["config"]["weight_decay"]) == (30, 0.1, 1e-5)
-    for parameters in (small, deep):
+    for parameters, seeds in ((small, 3), (deep, 1)):
         assert (parameters["epsilons"], parameters["sigma"]) == ([1.0, 0.5], 1.0)
         assert parameters["num_train"] == parameters["num_test"] == 10_000
-        assert parameters["num_seeds"] == 3 and parameters["build_options"] == {}
+        assert parameters["num_seeds"] == seeds and parameters["build_options"] == {}
     epochs = {"mlp": 60, "lenet": 40, "resnet18": 40}
     sigmas = {"mlp": 3.0, "lenet": 1.0, "resnet18": 3.0}
     for architecture in epochs:

@@ -100,11 +100,14 @@ def so(holds: object, text: str) -> str:
 
 table = functools.cache(experiments.load_table)
 atlas = functools.cache(experiments.load_atlas)
-largest = functools.cache(experiments.load_largest)
 load_pairs = functools.cache(load_pairs_of)
 transition = functools.cache(load_transition)
 published_nads = functools.cache(published.load_nads)
 published_accuracies = functools.cache(published.load_accuracies)
+
+
+def largest(name: str, architecture: str) -> pd.DataFrame:
+    return table(name, architecture=architecture)
 
 
 def made_with(stored: pd.DataFrame, *names: str) -> tuple[Any, ...]:
@@ -122,7 +125,7 @@ def spearman(a: Any, b: Any) -> float:
 
 
 def over_waves(name: str, architecture: str) -> pd.DataFrame:
-    return table(name, architecture=architecture).set_index(["frequency_i", "frequency_j"])
+    return largest(name, architecture).set_index(["frequency_i", "frequency_j"])
 
 
 def accuracy(name: str, architecture: str) -> pd.Series:
@@ -154,8 +157,8 @@ def resnet_where_lenet_fails() -> str:
     return so((theirs > 0.95).all() and set(places) <= set(at_chance("A1", "lenet")), waves(places))
 
 
-def farthest_from_the_published_resnet() -> str:
-    return within(100 * (accuracy("A1", "resnet18") - published_waves("resnet18")).abs().max(), 1)
+def farthest_from_the_published(architecture: str) -> str:
+    return within(100 * (accuracy("A1", architecture) - published_waves(architecture)).abs().max(), 1)
 
 
 def agreement_with_the_published_lenet() -> tuple[str, str, str]:
@@ -197,19 +200,23 @@ def worse_without_pooling(architecture: str) -> pd.Index:
 
 
 def resnet_without_pooling() -> tuple[str, str, str]:
-    values = accuracy("A3", "resnet18")
-    return spelt(len(values)), percent(values.min()), percent(values.max())
+    pooled, without = accuracy("A1", "resnet18"), accuracy("A3", "resnet18")
+    failed = [wave for wave in at_chance("A1", "resnet18") if wave in without.index]
+    assert pooled.reindex(without.index).drop(failed).min() > 0.99
+    return spelt(len(without)), waves(failed), percent(math.floor(100 * without.min()) / 100)
 
 
-def resnet_where_pooling_mattered() -> tuple[str, str]:
-    before, worse = at_chance("A1", "resnet18"), worse_without_pooling("resnet18")
-    return so(not worse.isin(before).any(), waves(before)), spelt(len(worse))
+def one_weight_in() -> int:
+    pooled, without = (
+        sum(weights.numel() for weights in nt.build("resnet18", 1, 2, pooling=pooling).parameters())
+        for pooling in (True, False)
+    )
+    return int(round(pooled / (without - pooled), -2))
 
 
-def resnet_training_accuracy() -> list[str]:
-    """Without pooling and with it."""
-    lowest = [over_waves(name, "resnet18").train_accuracy.min() for name in ("A3", "A1")]
-    return [percent(lowest[0]), percent(lowest[1], digits=1)]
+def vgg_without_pooling() -> tuple[str, str, str]:
+    values = over_waves("A3", "vgg11").train_accuracy
+    return spelt(len(values)), *extremes(values)
 
 
 def training_accuracy_where_lenet_fails() -> str:
@@ -222,10 +229,11 @@ CHAPTER_1 = [
         lambda: made_with(table("A1", architecture="lenet"), "sigma", "num_train"),
     ),
     Stated(
-        "a ResNet-18 with {} of its channels on {} of the waves",
+        "a ResNet-18 on {} of the waves and a VGG-11 on {}, {} each",
         lambda: (
-            {0.25: "a quarter"}.get(*made_with(table("A1", architecture="resnet18"), "width")),
-            spelt(len(accuracy("A1", "resnet18"))),
+            len(accuracy("A1", "resnet18")),
+            len(accuracy("A1", "vgg11")),
+            so(not made_with(table("A1", architecture="resnet18"), "build_options")[0], "once"),
         ),
     ),
     Stated(
@@ -238,7 +246,11 @@ CHAPTER_1 = [
         lambda: so(published_waves("resnet18")[-14, -14] <= CHANCE, "$(14, 14)$"),
         ("fourier",),
     ),
-    Stated("it comes within {} points of the authors' ResNet-18", farthest_from_the_published_resnet, ("fourier",)),
+    Stated(
+        "the ResNet-18 comes within {} points of the authors', and the VGG-11 within {}",
+        lambda: [farthest_from_the_published(one) for one in ("resnet18", "vgg11")],
+        ("fourier",),
+    ),
     Stated(
         "On {} of the {} is it much better than a coin: the best comes to {} %. Logistic regression is {} on all",
         random_directions_learned,
@@ -255,16 +267,12 @@ CHAPTER_1 = [
         "It falls behind at {} place only: the constant image, {}",
         lambda: (spelt(len(worse_without_pooling("lenet"))), waves(worse_without_pooling("lenet"))),
     ),
-    Stated("on {} waves our narrow network is right on {} to {} % of new samples", resnet_without_pooling),
+    Stated("it hardly grows: by one weight in {}", one_weight_in),
     Stated(
-        "at {}, where it was at chance, it does a little better, and on the other {} worse",
-        resnet_where_pooling_mattered,
+        "We trained it on {} waves. With the average it tosses a coin on {}. Without, it is right on {} % or more",
+        resnet_without_pooling,
     ),
-    Stated(
-        "it was trained for {} epochs",
-        lambda: {6: "six"}.get(*made_with(table("A3", architecture="resnet18"), "epochs")),
-    ),
-    Stated("as few as {} % of them, where with pooling it had {} % or more", resnet_training_accuracy),
+    Stated("on {} waves only, and it did not learn its training samples: {} to {} % of them", vgg_without_pooling),
     Stated(
         "on {} waves of the grid it is no better than a coin",
         lambda: so(len(at_chance("A1", "lenet")) > len(accuracy("A1", "lenet")) / 2, "most"),
@@ -629,9 +637,8 @@ def vgg11_breaks_the_order() -> tuple[Any, ...]:
 
 
 def last_learned_by_ours() -> tuple[Any, ...]:
-    resnet = along_nads("resnet18")
-    (epochs,) = made_with(table("A6", architecture="resnet18", nads="ours"), "epochs")
-    return last_learned(along_nads("lenet")), spelt(epochs), spelt(len(resnet)), last_learned(resnet)
+    resnet, seeds = along_nads("resnet18"), table("A6", architecture="resnet18", nads="ours").seed.nunique()
+    return last_learned(along_nads("lenet")), spelt(len(resnet)), so(seeds == 1, "once"), last_learned(resnet)
 
 
 def resnet_without_momentum() -> tuple[str, str]:
@@ -642,7 +649,14 @@ def resnet_without_momentum() -> tuple[str, str]:
 
 def resnet_with_momentum() -> tuple[float, str, str]:
     momentum, epochs = made_with(load_pairs("resnet18").table, "momentum", "epochs")
-    return momentum, spelt(epochs), percent(pairs("resnet18").test_accuracy_first[1000, 1000])
+    return momentum, spelt(epochs), percent(pairs("resnet18").test_accuracy_first[1000, 1000], 1)
+
+
+def deep_points() -> list[str]:
+    """At NAD 100, along the published NADs, beside the authors' table."""
+    ours = [*at(along_nads("resnet18", "published"), 100, digits=1), *at(along_nads("vgg11", "published"), 100)]
+    theirs = [*at(published_curve("resnet18"), 100), *at(published_curve("vgg11"), 100)]
+    return [ours[0], theirs[0], ours[1], theirs[1]]
 
 
 CHAPTER_5 = [
@@ -731,7 +745,7 @@ CHAPTER_5 = [
         ("nads",),
     ),
     Stated(
-        "LeNet reaches 75 % up to index {}, and a narrow ResNet-18 ({} epochs, on {} NADs) up to index {}",
+        "LeNet reaches 75 % up to index {}, and ResNet-18 (on {} NADs, trained {}) up to index {}",
         last_learned_by_ours,
     ),
     Stated(
@@ -744,8 +758,18 @@ CHAPTER_5 = [
         resnet_with_momentum,
     ),
     Stated(
-        "At NAD 400 it still has {} %, where LeNet has {} %",
-        lambda: (*at(along_nads("resnet18"), 400), *at(along_nads("lenet"), 400)),
+        "VGG-11 has {} % at NAD 100 and {} % at NAD 200. DenseNet-121, on {} NADs, has {} % at NAD 10 and {} % at NAD "
+        "100",
+        lambda: (
+            *at(along_nads("vgg11"), 100, 200),
+            spelt(len(along_nads("densenet121"))),
+            *at(along_nads("densenet121"), 10, 100),
+        ),
+    ),
+    Stated(
+        "ResNet-18 has {} % at NAD 100, where the authors' table has {} %; VGG-11 has {} %, where it has {} %",
+        deep_points,
+        ("nads",),
     ),
     Stated(
         "can be learned to {} % and to {} %",
@@ -939,6 +963,12 @@ def flipped_below_permuted() -> tuple[Any, ...]:
     return percent(gain, 1), percent(error, 1), number
 
 
+def flip_is_the_worst() -> bool:
+    """Of LeNet's arms, with each seed."""
+    by_arm = largest("A8", "lenet").pivot(index="seed", columns="arm", values="test_accuracy")
+    return bool((by_arm.idxmin(axis=1) == "flipped").all())
+
+
 def lenet_fits() -> tuple[str, ...]:
     """Its training accuracy on the originals, and the extremes on the others."""
     found = largest("A8", "lenet").groupby("arm").train_accuracy.mean()
@@ -974,13 +1004,20 @@ CHAPTER_7 = [
         flipped_below_permuted,
     ),
     Stated(
-        "A random basis costs less than the flip by {} points. But there is {} seed",
-        lambda: (percent(above_the_flip("random basis")[0], 1), spelt(largest("A8", "lenet").seed.nunique())),
+        "A random basis costs less than the flip by {} points. With each of the {} seeds the flip is the {}",
+        lambda: (
+            percent(above_the_flip("random basis")[0], 1),
+            spelt(largest("A8", "lenet").seed.nunique()),
+            so(flip_is_the_worst(), "worst"),
+        ),
     ),
     Stated("LeNet reaches {} % of its training images in their own order, and {} to {} % in the others", lenet_fits),
     Stated(
         "has fitted {} of its {} images in every order",
-        lambda: (so(largest("A8", "resnet18").train_accuracy.min() == 1, "all"), photographs("A8", "resnet18")),
+        lambda: (
+            so(largest("A8", "resnet18").train_accuracy.min() == 1, "all"),
+            photographs("A8", "resnet18"),
+        ),
     ),
     Stated(
         "From {} % the flip leaves {} %, a random basis {} %, and the permutation {} %. On {:,} test images these",
@@ -1083,7 +1120,7 @@ CHAPTER_8 = [
     Stated("The claim that fails is the {} one", claim_that_fails),
     Stated("{} of the {} trainings end with a training loss of about {}", lambda: large_losses("lenet")),
     Stated(
-        "**The narrow ResNet-18**, trained on {} pairs for {} epochs",
+        "**ResNet-18**, trained on {} pairs for {} epochs",
         lambda: (
             spelt(len(pairs("resnet18"))),
             spelt(*made_with(load_pairs("resnet18").table, "epochs")),
@@ -1102,12 +1139,8 @@ CHAPTER_8 = [
         lambda: percent(pairs("resnet18").test_accuracy[1000, 1000], 1),
     ),
     Stated(
-        "Trained without momentum, on NAD 1000 alone, {}",
-        lambda: so(
-            along_nads("resnet18")[1000] < CHANCE
-            and table("A6", architecture="resnet18", nads="ours").attrs["parameters"]["config"]["momentum"] == 0,
-            "it tosses a coin",
-        ),
+        "Trained without momentum, on NAD 1000 alone, it is right on {} %",
+        lambda: resnet_without_momentum()[1],
     ),
     Stated("The hardest pair is NAD {} beside NAD {}, at {} %", hardest_pair),
     Stated("the second channel alone is worth {} to {} %", second_channel_of_mlp),

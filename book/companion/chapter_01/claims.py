@@ -98,13 +98,18 @@ def _with_and_without_pooling(stored: Stored) -> tuple[pd.Series, pd.Series]:
     return pooled.reindex(without.index), without
 
 
-def equalised_without_pooling(stored: Stored, ratio: float, points: float) -> Measured:
+def equalised_without_pooling(stored: Stored, ratio: float, points: float, fits: float) -> Measured:
     pooled, without = _with_and_without_pooling(stored)
     off = without.index[100 * (without - without.median()).abs() > points]
     text = f"{100 * pooled.std():.1f} points with pooling, {100 * without.std():.1f} points without"
+    # Networks that learn nothing are alike, too.
+    trained = 100 * float(stored.waves("A3")["train_accuracy"].min())
+    if trained < fits:
+        text += f"; without, the training accuracy is {trained:.1f} % on some wave"
     if len(off):
         text += f"; not equal at {', '.join(f'({i:.0f}, {j:.0f})' for i, j in off)}"
-    return Measured(text, (bool(without.std() <= ratio * pooled.std()), not len(off)))
+    holds = (bool(without.std() <= ratio * pooled.std()), not len(off))
+    return Measured(text, tuple(trained >= fits and one for one in holds))
 
 
 def better_without_pooling(stored: Stored, points: float) -> Measured:

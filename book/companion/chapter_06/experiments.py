@@ -41,7 +41,9 @@ def _indices(scale: Scale, architecture: str) -> list[int]:
 def _poisoning_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
     # The control, in which every coefficient of the code is replaced, where trainings are cheap.
     cheap = architecture not in DEEP and data in SMALL_DATA
-    return setting(scale, architecture, data) | {
+    common = setting(scale, architecture, data)
+    return common | {
+        "num_seeds": min(2, common["num_seeds"]),
         "epsilons": [_EPSILON],
         "indices": _indices(scale, architecture),
         "replace": ["own", "all"] if cheap else ["own"],

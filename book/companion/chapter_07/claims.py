@@ -67,7 +67,7 @@ def flipping_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
     Parameters
     ----------
     table
-        As :func:`companion.experiments.load_largest` gives it.
+        As :func:`companion.experiments.load_table` gives it.
     isotropic
         Whether the architecture prefers no direction, as logistic regression and the MLP.
 

@@ -11,7 +11,6 @@ from companion import experiments
 from companion.claims.catalogue import load_claims, paper_parameters
 from companion.claims.model import Checked, Claim, Origin, Outcome
 from companion.evidence import NotHereError, Stored, Verdict, Where, at_paper_scale
-from companion.narrow import width_check
 from companion.style import device_of
 
 __all__ = ["check_claims", "evaluate"]
@@ -56,16 +55,15 @@ def evaluate(claim: Claim, *, results_dir: Where = None) -> Outcome:
     origin = Origin(
         *("; ".join(dict.fromkeys(column)) for column in zip(*map(dataclasses.astuple, origins), strict=True))
     )
-    judged = [(record, *_shortfall(record, claim.scale, results_dir)) for record, _ in stored.sources]
-    text = "; ".join(dict.fromkeys([found.text, *(remark for _, _, remarks in judged for remark in remarks)]))
-    smaller = [(record, parts) for record, parts, _ in judged if parts]
+    smaller = [(record, parts) for record, _ in stored.sources if (parts := _shortfall(record, claim.scale))]
     if not smaller:
-        return Outcome(text, found.verdict, origin)
+        return Outcome(found.text, found.verdict, origin)
     reasons = dict.fromkeys(part for _, parts in smaller for part in parts)
     agrees, smaller_verdict = _SMALLER[all(found.holds) + any(found.holds)]
     record = smaller[0][0]
     command = at_paper_scale(record["experiment"], record["selectors"])
-    return Outcome(f"{text}; {agrees}, but {', '.join(reasons)}", Verdict.NOT_YET, origin, command, smaller_verdict)
+    text = f"{found.text}; {agrees}, but {', '.join(reasons)}"
+    return Outcome(text, Verdict.NOT_YET, origin, command, smaller_verdict)
 
 
 def check_claims(claims: Iterable[Claim] | None = None, *, results_dir: Where = None) -> tuple[Checked, ...]:
@@ -74,27 +72,17 @@ def check_claims(claims: Iterable[Claim] | None = None, *, results_dir: Where = 
     return tuple(Checked(claim, evaluate(claim, results_dir=results_dir)) for claim in chosen)
 
 
-def _shortfall(record: Mapping[str, Any], needed: str, results_dir: Where) -> tuple[list[str], list[str]]:
-    """In what a result falls short of the size that counts, and why it counts all the same.
-
-    Fewer directions and fewer seeds do count, and so does a smaller width that was checked
-    (:func:`companion.narrow.width_check`).
-    """
+def _shortfall(record: Mapping[str, Any], needed: str) -> list[str]:
+    """In what a result falls short of the size that counts. Fewer directions and fewer seeds do count."""
     stored, selectors = record["parameters"], record["selectors"]
     if stored != paper_parameters(record["experiment"], selectors, record["scale"]):
-        return ["stale: the code has other parameters now"], []
+        return ["stale: the code has other parameters now"]
     if needed == "laptop":
-        return [], []
+        return []
     paper = paper_parameters(record["experiment"], selectors)
-    parts, remarks = [], []
+    parts = []
     if (width := _width(stored)) < _width(paper):
-        check = width_check(record, results_dir=results_dir)
-        if check is not None and check.passed:
-            rounding = f" in {stored['config']['precision']}" if "precision" in stored["config"] else ""
-            remarks.append(f"width {width:g}{rounding}; {check.text}")
-        else:
-            aside = f" ({check.text})" if check is not None else ""
-            parts.append(f"width {width:g} instead of {_width(paper):g}{aside}")
+        parts.append(f"width {width:g} instead of {_width(paper):g}")
     epochs, full = (parameters.get("config", {}).get("epochs", 0) for parameters in (stored, paper))
     if epochs < full:
         parts.append(f"epochs {epochs:g} instead of {full:g}")
@@ -102,7 +90,7 @@ def _shortfall(record: Mapping[str, Any], needed: str, results_dir: Where) -> tu
         parts.append(f"{stored['num_train']:,} samples instead of {paper['num_train']:,}")
     if (data := selectors.get("data", "cifar10")) not in ("cifar10", "cifar10-jpeg"):
         parts.append(f"{_DATA[data]} instead of 50,000 photographs")
-    return parts, remarks
+    return parts
 
 
 def _width(parameters: Mapping[str, Any]) -> float:
