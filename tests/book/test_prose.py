@@ -795,7 +795,7 @@ def poisoned(architecture: str, name: str = "A7") -> pd.DataFrame:
     """By index; ``cost`` is what the carrier costs on clean images."""
     rows = largest(name, architecture)
     reference = rows[rows["replace"] == "none"].test_accuracy.mean()
-    own = rows[rows["replace"] == "own"]
+    own = rows[rows["replace"] == "own"].drop(columns="replace").groupby(["index", "epsilon"], as_index=False).mean()
     return own.assign(cost=reference - own.test_accuracy).set_index("index")
 
 
@@ -842,11 +842,12 @@ def rise(architecture: str) -> float:
 
 def least_harm() -> tuple[int, str]:
     before = poisoned("resnet18").loc[: switch("resnet18")[0]]
-    return int(before.cost.idxmin()), spelt(before.seed.nunique())
+    return int(before.cost.idxmin()), spelt(largest("A7", "resnet18").seed.nunique())
 
 
-def costs(index: int) -> tuple[str, str]:
-    return percent(poisoned("mlp").cost[index]), percent(poisoned("lenet").cost[index])
+def costs_in_the_middle() -> tuple[str, str]:
+    mlp, lenet = (poisoned(name).cost[200] for name in ("mlp", "lenet"))
+    return percent(mlp), so(abs(lenet) < 0.005, "nothing")
 
 
 def costs_at_the_end() -> tuple[str, str]:
@@ -855,7 +856,7 @@ def costs_at_the_end() -> tuple[str, str]:
 
 def beside_what_lies_before() -> pd.DataFrame:
     """Clean accuracy with a carrier at i, of a network that sees nothing but the NADs before i, and the difference."""
-    rows = table("A7", architecture="lenet", data="cifar10-jpeg")
+    rows = table("A7", architecture="lenet", data="cifar10-jpeg", scale="laptop")
     carried = rows[rows["replace"] == "own"].groupby("index").test_accuracy.mean()
     before = table("A7span", architecture="lenet", data="cifar10-jpeg").groupby("count").test_accuracy.mean()
     both = pd.DataFrame({"carried": carried, "before": before}).dropna()
@@ -902,7 +903,13 @@ CHAPTER_6 = [
         lambda: switch("lenet"),
     ),
     Stated("in {} % of the answers, and at index 100 in {} %", lambda: at(poisoned("lenet").follows_carrier, 0, 100)),
-    Stated("in the {} epochs that we gave it", lambda: made_with(largest("A7", "lenet"), "epochs")),
+    Stated(
+        "in the {} epochs of the authors' code: without a carrier it learns {} % of them",
+        lambda: (
+            *made_with(largest("A7", "lenet"), "epochs"),
+            percent(largest("A7", "lenet").query("replace == 'none'").train_accuracy.mean()),
+        ),
+    ),
     Stated(
         "its training accuracy is {} % or more in every run",
         lambda: percent(largest("A7", "resnet18").train_accuracy.min(), 2),
@@ -929,7 +936,7 @@ CHAPTER_6 = [
         lambda: percent(poisoned("lenet", "A7map").train_accuracy.min(), 1),
     ),
     Stated("with a rank correlation of {:.2f}, and LeNet's has {:.2f}", lambda: (rise("mlp"), rise("lenet"))),
-    Stated("At index 200 the MLP still takes the carrier and loses {} points, LeNet loses {}", lambda: costs(200)),
+    Stated("At index 200 the MLP still takes the carrier and loses {} points, LeNet loses {}", costs_in_the_middle),
     Stated("The MLP notices, and loses {} points. LeNet does not, and loses less than {}", costs_at_the_end),
     Stated(
         "For LeNet {} three hold, for a narrow ResNet-18 {}, and the third nearly: the rank correlation is {:.2f}.",
@@ -1161,8 +1168,8 @@ CHAPTER_8 = [
 # Chapter 9: photographs and hints
 
 
-def hints(architecture: str, part: str = "both") -> pd.DataFrame:
-    rows = transition(architecture)
+def hints(architecture: str, part: str = "both", **data: str) -> pd.DataFrame:
+    rows = transition(architecture, **data)
     return rows[rows.part == part].set_index("index")
 
 
@@ -1182,10 +1189,12 @@ def resnet_takes_nothing() -> list[Any]:
     return [*map(int, both.index), *map(percent, both), percent(hints("resnet18", "images").test_accuracy.mean())]
 
 
-def photographs_and_seeds() -> tuple[str, str]:
+def photographs_and_seeds() -> tuple[str, str, str]:
     runs = [transition(name) for name in ("lenet", "mlp", "resnet18")]
+    numbers = [PHOTOGRAPHS[one.attrs["selectors"]["data"]].partition(" ")[0] for one in runs]
     return (
-        listed({PHOTOGRAPHS[one.attrs["selectors"]["data"]].partition(" ")[0] for one in runs}),
+        numbers[0],
+        listed(set(numbers[1:])),
         listed({spelt(one.seed.nunique()) for one in runs}),
     )
 
@@ -1196,8 +1205,8 @@ def resnet_gives_one_answer() -> str:
 
 def choice() -> tuple[str, str, int]:
     """At NAD 100, trained on the hint alone and on both; and from where on the hint can hardly be read."""
-    alone = hints("lenet", "direction").test_accuracy
-    beside_pictures = hints("lenet").test_accuracy_direction
+    alone = hints("lenet", "direction", data="cifar10-subset").test_accuracy
+    beside_pictures = hints("lenet", data="cifar10-subset").test_accuracy_direction
     return percent(alone[100], 1), percent(beside_pictures[100], 1), int(alone.index[alone < 0.6].min())
 
 
@@ -1216,7 +1225,7 @@ CHAPTER_9 = [
         ),
     ),
     Stated("the MLP ({} and {} units) along LeNet's", lambda: made_with(transition("mlp"), "hidden")[0]),
-    Stated("as we could afford: {} photographs, {} seed.", photographs_and_seeds),
+    Stated("as we could afford: {} photographs for LeNet, {} for the others, {} seed.", photographs_and_seeds),
     Stated(
         "the hint alone is worth {} to {} % to it, and the images alone {} to {} %",
         lambda: (
@@ -1253,18 +1262,22 @@ CHAPTER_9 = [
         "Even without pictures it misreads one hint in {}",
         lambda: spelt(round(1 / (1 - hints("mlp", "direction").test_accuracy.mean()))),
     ),
-    Stated("For LeNet {} of them hold", lambda: transition_claims_that(True, "lenet")),
+    Stated(
+        "For LeNet all but {} hold: at NAD 100 its training loss ends at {:.2f}",
+        lambda: (transition_claims_that(False, "lenet"), hints("lenet").train_loss[100]),
+    ),
     Stated("Up to NAD {} it uses the hint, from NAD {} on the picture, and at NAD {} some of both", turn),
     Stated(
-        "in {} % of the answers at NAD 60, and in {} % at NAD 200.", lambda: at(hints("lenet").follows_images, 60, 200)
+        "in {} % of the answers at NAD 100, and in {} % at NAD 200.",
+        lambda: at(hints("lenet").follows_images, 100, 200),
     ),
     Stated(
         "Trained on the pictures alone, LeNet reads {} % of them",
         lambda: percent(hints("lenet", "images").test_accuracy.mean()),
     ),
     Stated(
-        "At NAD 100 LeNet had one, and {}",
-        lambda: so(hints("lenet").follows_images[100] > 0.5, "leaned to the picture"),
+        "At NAD 100, with 5,000 samples, LeNet had one, and {}",
+        lambda: so(hints("lenet", data="cifar10-subset").follows_images[100] > 0.5, "leaned to the picture"),
     ),
 ]
 

@@ -32,8 +32,8 @@ def half_grid(step: int) -> list[tuple[int, int]]:
     return chosen
 
 
-# Of full width, on a GPU: in A1, A2, and A3, which has some of the waves of A1. Without pooling a VGG-11 computes 64 times
-# as much.
+# Of full width, on a GPU: in A1, A2, and A3, which has some of the waves of A1. Without pooling a VGG-11 computes 64
+# times as much.
 _FULL_WIDTH = {
     "vgg11": ([*half_grid(4), (-2, 0), (-6, -10), (-14, -14)], _FEW, [_FEW[0], _FEW[2], _FEW[4]]),
     "resnet18": ([*_FEW, (-16, 0), (-8, -8), (-12, -12)], _FEW, [*_FEW[:1], *_FEW[3:6], *_FEW[7:]]),

@@ -134,8 +134,10 @@ def _transition(parameters: dict[str, Any], session: Session) -> dict[str, np.nd
     return {"part": parts} | numbers(table.drop(columns="part"))
 
 
-def load_transition(architecture: str, *, results_dir: str | os.PathLike[str] | None = None) -> pd.DataFrame:
-    """Load the stored trainings on images ⊕ D(v) with the best data there are, of all seeds that are stored.
+def load_transition(
+    architecture: str, *, results_dir: str | os.PathLike[str] | None = None, **data: str
+) -> pd.DataFrame:
+    """Load the stored trainings on images ⊕ D(v), of all seeds that are stored, with the best data unless named.
 
     The order is that of ``companion.photographs.DATA``; with the same data the scale ``"paper"`` comes before
     ``"laptop"``.
@@ -159,7 +161,7 @@ def load_transition(architecture: str, *, results_dir: str | os.PathLike[str] | 
     ValueError
         If the architecture is not known, or a file is damaged.
     """
-    stored, record = load_seeds("B3", {"architecture": architecture}, results_dir)
+    stored, record = load_seeds("B3", {"architecture": architecture, **data}, results_dir)
     table, _ = joined([pd.DataFrame(dict(one)) for one in stored])
     table.attrs |= record
     return table
