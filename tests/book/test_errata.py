@@ -107,7 +107,8 @@ def test_half_the_margin_does_not_fit():
     """LeNet at (-4, 0), full size: about 60 % with ε/2, where 79 % are published."""
     problem = nt.LinearlySeparable(nt.fourier_atom((32, 32), (-4, 0), math.pi / 2), epsilon=0.5, sigma=3.0)
     data = (problem.sample(10_000, seed=seed, device="cpu") for seed in (0, 1))
-    result = nt.train(nt.build("lenet", seed=0), *data, nt.TrainConfig(epochs=20), evaluate_every=0, progress=False)
+    # Twelve epochs more gain a point.
+    result = nt.train(nt.build("lenet", seed=0), *data, nt.TrainConfig(epochs=8), evaluate_every=0, progress=False)
     assert 0.55 < result.test_accuracy < 0.65
     stored = experiments.load_table("A1", architecture="lenet").set_index(["frequency_i", "frequency_j"])
     whole = f"{stored.test_accuracy[-4, 0]:.1%}".replace("%", " %")
@@ -125,7 +126,8 @@ def test_figure_6_was_drawn_with_sigma_one(published_lenet):
     assert f"by {deviation.max():.1f} at most. At NAD 100, {theirs[100]:.0%}".replace("%", " %") in text
     problem = nt.LinearlySeparable(published_lenet.vectors[100], epsilon=1.0, sigma=3.0)
     data = (problem.sample(10_000, seed=seed, device="cpu") for seed in (0, 1))
-    result = nt.train(nt.build("lenet", seed=0), *data, nt.TrainConfig(), evaluate_every=0, progress=False)
+    # Twelve epochs more gain a point.
+    result = nt.train(nt.build("lenet", seed=0), *data, nt.TrainConfig(epochs=8), evaluate_every=0, progress=False)
     assert result.test_accuracy == pytest.approx(0.55, abs=0.03)  # other processors and releases round otherwise
     assert "we find 55 %" in text
 
