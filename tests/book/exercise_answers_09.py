@@ -31,8 +31,8 @@ def zero_if_none(indices, images, direction):
     return found if math.isfinite(found) else 0
 
 
-ARGUMENT = math.sqrt(50_000) / (9 * math.sqrt(1023))
-SOLUTIONS = {"09-2": turn, "09-1": contradict, "09-3": float(norm.cdf(ARGUMENT))}
+Z = float(norm.ppf(0.9))
+SOLUTIONS = {"09-2": turn, "09-1": contradict, "09-3": (9 * Z) ** 2 * 1023}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("09-2", position, "position in the list"),
@@ -51,10 +51,10 @@ WRONG = [
     ("09-1", lambda x, v: 0 * x, "Hint"),
     ("09-1", lambda x, v: x @ v, "shape"),
     ("09-1", lambda x, v: ..., "returns nothing yet"),
-    ("09-3", 1 - float(norm.cdf(ARGUMENT)), "error rate"),
-    ("09-3", 100 * float(norm.cdf(ARGUMENT)), "per cent"),
-    ("09-3", ARGUMENT, "argument of Φ"),
-    ("09-3", float(norm.cdf(3 * ARGUMENT)), "σ², not σ"),
-    ("09-3", float(norm.cdf(ARGUMENT / math.sqrt(10))), "5,000"),
-    ("09-3", 0.5, "Hint"),
+    ("09-3", 9 * Z * math.sqrt(1023), "This is √n"),
+    ("09-3", (3 * Z) ** 2 * 1023, "n has σ⁴"),
+    ("09-3", 8.1**2 * 1023, "which argument"),
+    ("09-3", (9 * Z) ** 2, "directions of noise"),
+    ("09-3", 9 * Z * 1023, "under a root"),
+    ("09-3", 50_000, "Hint"),
 ]

@@ -11,7 +11,7 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
+from companion.grading import Exercise, UnexpectedAnswer, call, describe, read_number
 
 _TURN_SIGNATURE = "turn(indices, images, direction)"
 
@@ -103,22 +103,19 @@ def _remark_on_contradict(result: Tensor, x: Tensor, v: Tensor, along: Tensor) -
     return ""
 
 
-def _grade_mean_difference(answer: Any) -> str | None:
+def _grade_enough_samples(answer: Any) -> str | None:
     value = read_number(answer)
-    root, noise = math.sqrt(50_000), math.sqrt(1023)
-    right = float(norm.cdf(root / (9 * noise)))
-    if close(value, right, 1e-3):
-        return None
-    for wrong, remark in (
-        (1 - right, "This is the error rate; the accuracy is the rest."),
-        (100 * right, "This is in per cent; expected a number from 0 to 1."),
-        (root / (9 * noise), "This is the argument of Φ."),
-        (float(norm.cdf(root / (3 * noise))), "The noise counts twice, in the weights and in the sample: σ², not σ."),
-        (float(norm.cdf(50_000 / (9 * 1023))), "n and D − 1 stand under the root."),
-        (float(norm.cdf(math.sqrt(5_000) / (9 * noise))), "This is for 5,000 samples; the question has 50,000."),
-        (float(norm.cdf(root / 9)), "D − 1 directions of noise are missing."),
+    z, directions = float(norm.ppf(0.9)), 1023
+    right = (9 * z) ** 2 * directions
+    for other, remark in (
+        (right, None),
+        (math.sqrt(right), "This is √n."),
+        ((3 * z) ** 2 * directions, "The noise counts twice, in the weights and in the sample, so n has σ⁴."),
+        ((9 * 0.9) ** 2 * directions, "0.9 is the value of Φ; which argument has it?"),
+        ((9 * z) ** 2, "D − 1 directions of noise are missing."),
+        (9 * z * directions, "Square both sides: n stands under a root."),
     ):
-        if close(value, wrong, 1e-3):
+        if math.isclose(value, other, rel_tol=0.01):
             return remark
     return ""
 
@@ -148,13 +145,13 @@ EXERCISES = (
     ),
     Exercise(
         id="09-3",
-        summary="How accurate is the mean difference on D(v), with n = 50,000, D = 1024, ε = 1 and σ = 3?",
-        grade=_grade_mean_difference,
+        summary="How many samples does the mean difference need to be 90 % right, with D = 1024, ε = 1 and σ = 3?",
+        grade=_grade_enough_samples,
         hints=(
-            "The formula stands above the exercise. Which of its letters is given?",
-            "The argument of Φ is ε²√n / (σ²√(D − 1)), with ε = 1 and σ² = 9.",
-            "√50000 = 223.6 and √1023 = 31.98, so it is Φ(223.6 / (9 · 31.98)).",
+            "The formula stands above the exercise. What is Φ's argument where Φ is 0.9?",
+            "It is norm.ppf(0.9) = 1.28, and it equals ε²√n / (σ²√(D − 1)).",
+            "√n = 1.28 · 9 · √1023. Square it.",
         ),
-        praise="That is right. A learner that has no preference needs many samples where the noise is this large.",
+        praise="That is right: nearly three times what the paper has. The noise enters with its fourth power.",
     ),
 )
