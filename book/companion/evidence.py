@@ -11,7 +11,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -147,9 +147,31 @@ def side_by_side(claims: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+#: Of one core of a server's processor, for 200,000 samples, forward and back; deep networks of full width in bfloat16.
+_MINUTES: Final = {"logreg": 0.1, "mlp": 0.1, "lenet": 0.4, "vgg11": 11, "resnet18": 31, "densenet121": 82}
+_MORE_WITHOUT_POOLING: Final = {"lenet": 2, "vgg11": 64, "densenet121": 8}
+
+
 def at_paper_scale(name: str, selectors: Mapping[str, str]) -> str:
-    """What makes a result at the paper's size."""
-    return command(name, "paper", {**selectors, "data": "cifar10"})
+    """What makes a result at the paper's size, and in a comment the hours of one core that the trainings take."""
+    chosen = {**selectors, "data": "cifar10"}
+    hours = _hours(name, {key: chosen[key] for key in EXPERIMENTS[name].selectors})
+    in_words = f"{hours:.0f}" if hours >= 1.5 else f"{hours:.1f}"
+    return command(name, "paper", chosen) + (f"  # about {in_words} hours of one core" if hours else "")
+
+
+def _hours(name: str, selectors: Mapping[str, str]) -> float:
+    """0 where nothing is trained, or where it is not known how many."""
+    parameters = EXPERIMENTS[name].parameters("paper", **selectors)
+    axes = [len(parameters[axis]) for axis in ("frequencies", "indices", "counts", "arms") if axis in parameters]
+    if "config" not in parameters or not axes:
+        return 0.0
+    trainings = math.prod(axes) ** (2 if name == "B2" else 1) + (name in ("A7", "B3"))
+    samples = parameters.get("num_train", 50_000) * parameters["config"]["epochs"]
+    minutes = _MINUTES[selectors["architecture"]]
+    if not parameters["build_options"].get("pooling", True):
+        minutes *= _MORE_WITHOUT_POOLING.get(selectors["architecture"], 1)
+    return trainings * parameters["num_seeds"] * samples / 200_000 * minutes / 60
 
 
 class NotHereError(Exception):
