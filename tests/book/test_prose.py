@@ -203,7 +203,7 @@ def resnet_without_pooling() -> tuple[str, str, str]:
     pooled, without = accuracy("A1", "resnet18"), accuracy("A3", "resnet18")
     failed = [wave for wave in at_chance("A1", "resnet18") if wave in without.index]
     assert pooled.reindex(without.index).drop(failed).min() > 0.99
-    return spelt(len(without)), waves(failed), percent(math.floor(100 * without.min()) / 100)
+    return waves(failed), percent(math.floor(100 * without.min()) / 100), spelt(len(without))
 
 
 def one_weight_in() -> int:
@@ -269,7 +269,8 @@ CHAPTER_1 = [
     ),
     Stated("it hardly grows: by one weight in {}", one_weight_in),
     Stated(
-        "We trained it on {} waves. With the average it tosses a coin on {}. Without, it is right on {} % or more",
+        "With the average it tosses a coin on {}. Without, it is right on {} % or more of the new samples of all {} "
+        "waves",
         resnet_without_pooling,
     ),
     Stated("on {} waves only, and it did not learn its training samples: {} to {} % of them", vgg_without_pooling),

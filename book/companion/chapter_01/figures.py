@@ -252,7 +252,7 @@ def plot_unpooled(
     for place, k in enumerate(order):
         if names[k] in marks:
             figure.add_annotation(x=place, y=float(after[k]), text=names[k], ax=24, ay=24)
-    figure.update_xaxes(title="waves, in the order of LeNet's accuracy with pooling")
+    figure.update_xaxes(title="waves, in the order of the accuracy with pooling")
     figure.update_yaxes(title="test accuracy", range=[0.45, 1.02], tickformat=".0%")
     ends = "; ".join(
         f"{name} from {percent(values.min())} to {percent(values.max())}"
