@@ -13,18 +13,6 @@ from companion import chapter_11, experiments
 import nadtools as nt
 
 
-@pytest.mark.parametrize("network", [name for name, one in chapter_11.NETWORKS.items() if one.patch])
-def test_four_waves_repeat_with_the_patch_and_four_do_not(network):
-    side = chapter_11.NETWORKS[network].patch
-    frequencies = experiments.EXPERIMENTS["lattice"].parameters("laptop", network=network)["frequencies"]
-    repeat = []
-    for frequency in frequencies:
-        wave = nt.fourier_atom((32, 32), frequency, math.pi / 2)
-        moved = (wave.roll(side, axis) for axis in (-2, -1))
-        repeat.append(all(torch.allclose(wave, one, rtol=0, atol=1e-6) for one in moved))
-    assert repeat == [True] * 4 + [False] * 4
-
-
 @pytest.mark.parametrize("network", chapter_11.NETWORKS)
 def test_half_of_the_directions_lie_before_the_step(network):
     indices = experiments.EXPERIMENTS["beyond"].parameters("laptop", network=network)["indices"]

@@ -29,20 +29,19 @@ __all__ = ["EXPERIMENTS", "NETWORKS"]
 
 @dataclasses.dataclass(frozen=True)
 class _Network:
-    """A named architecture and its options; where its spectrum is expected to fall; the side of its patches."""
+    """A named architecture and its options, and where its spectrum is expected to fall."""
 
     architecture: str
     step: int  # dimension of the images that repeat with the patch; of an LSTM two rows
-    patch: int | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     bulk: int | None = None  # where the largest eigenspace begins, if it is not the step
 
 
 NETWORKS: Final = {
-    "vit-8": _Network("vit", 64, 8),
-    "vit-4": _Network("vit", 16, 4, {"patch_size": 4}),
-    "mixer": _Network("mixer", 64, 8),
-    "convnext": _Network("convnext", 64, 8),  # patches of 4x4 pixels, then convolutions of 2x2 of them
+    "vit-8": _Network("vit", 64),
+    "vit-4": _Network("vit", 16, {"patch_size": 4}),
+    "mixer": _Network("mixer", 64),
+    "convnext": _Network("convnext", 64),  # patches of 4x4 pixels, then convolutions of 2x2 of them
     "lstm": _Network("lstm", 64, bulk=128),  # four rows
 }
 
@@ -119,23 +118,6 @@ def _spaces(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarra
         "overlap": np.array([float(one.square().sum()) / len(one) for one in shared]),
         "alpha": np.array([fresh[space.start : space.stop].mean() for space in spaces]),
     }
-
-
-def _lattice_parameters(scale: Scale, network: str) -> dict[str, Any]:
-    # Images that repeat with the patch have their energy at multiples of 32 over its side.
-    spacing = SIZE[0] // (NETWORKS[network].patch or SIZE[0])
-    on = [(spacing, 0), (0, spacing), (spacing, spacing), (-spacing, spacing)]
-    off = [(i - 3, j + 1) for i, j in on]
-    return _setting(scale, network) | {"frequencies": (on[:1] + off[:1]) if scale == "smoke" else on + off}
-
-
-def _lattice(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
-    directions: dict[Any, Tensor] = {
-        (i, j): fourier_atom(SIZE, (i, j), math.pi / 2) for i, j in parameters["frequencies"]
-    }
-    table = run_trainings(directions, parameters, session)
-    i, j = np.array(table["direction"].tolist()).T
-    return columns(table, frequency_i=i, frequency_j=j)
 
 
 def _positions_parameters(scale: Scale) -> dict[str, Any]:
@@ -245,13 +227,6 @@ EXPERIMENTS = (
         {"network": tuple(NETWORKS)},
         _spaces_parameters,
         _spaces,
-    ),
-    Experiment(
-        "lattice",
-        "test accuracy on D(v) over waves on and off the lattice of patches",
-        {"network": tuple(name for name, one in NETWORKS.items() if one.patch)},
-        _lattice_parameters,
-        _lattice,
     ),
     Experiment(
         "positions",
