@@ -136,3 +136,8 @@ def test_accuracy_falls_by_thirty_points_from_before_the_bulk_to_its_end(network
     accuracy, one = stored_of("beyond", network, "index").test_accuracy, chapter_11.NETWORKS[network]
     bulk = one.bulk or one.step
     assert accuracy[accuracy.index < bulk].min() - accuracy.iloc[-1] > 0.3
+
+
+def test_what_the_chapter_says_of_patches_of_four():
+    table = experiments.load_table("beyond", network="vit-4").set_index("index").test_accuracy
+    assert table.loc[:15].min() > 0.9995 and table.loc[16:].max() < 0.555
