@@ -252,7 +252,9 @@ def plot_unpooled(
     for place, k in enumerate(order):
         if names[k] in marks:
             figure.add_annotation(x=place, y=float(after[k]), text=names[k], ax=24, ay=24)
-    figure.update_xaxes(title="waves, in the order of the accuracy with pooling")
+    figure.update_xaxes(title="waves, best with pooling first")
+    if len(order) < 10:  # then each has room for its name
+        figure.update_xaxes(tickvals=list(range(len(order))), ticktext=[names[k] for k in order], tickangle=-50)
     figure.update_yaxes(title="test accuracy", range=[0.45, 1.02], tickformat=".0%")
     ends = "; ".join(
         f"{name} from {percent(values.min())} to {percent(values.max())}"
