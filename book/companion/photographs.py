@@ -241,8 +241,12 @@ def columns(table: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def over_carriers(part: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Curves over the index of the carrier's NAD, of a stored result of A7: where its own coefficient is replaced."""
-    own, reference = (part[part["replace"] == kind] for kind in ("own", "none"))
+    """Curves over the index of the carrier's NAD, means over seeds, of a stored result of A7.
+
+    They are those of the carriers in place of the coefficient of their own NAD.
+    """
+    means = part.groupby(["replace", "index"], dropna=False).mean().reset_index()
+    own, reference = (means[means["replace"] == kind] for kind in ("own", "none"))
     index = own["index"].to_numpy()
     columns = {
         "clean test images": "test_accuracy",

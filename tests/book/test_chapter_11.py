@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from companion import chapter_11, experiments
+from companion.photographs import over_carriers
 
 import nadtools as nt
 
@@ -141,3 +142,16 @@ def test_accuracy_falls_by_thirty_points_from_before_the_bulk_to_its_end(network
 def test_what_the_chapter_says_of_patches_of_four():
     table = experiments.load_table("beyond", network="vit-4").set_index("index").test_accuracy
     assert table.loc[:15].min() > 0.9995 and table.loc[16:].max() < 0.555
+
+
+def test_a_curve_over_carriers_has_one_point_for_each_index():
+    rows = {
+        "replace": ["own"] * 4 + ["none"] * 2,
+        "index": [0, 9, 0, 9, None, None],
+        "test_accuracy": [2, 4, 4, 8, 1, 3],
+    }
+    table = pd.DataFrame(rows | dict.fromkeys(("train_accuracy", "follows_carrier", "follows_content"), 0.5))
+    curves = over_carriers(table)
+    index, accuracy = curves["clean test images"]
+    assert (list(index), list(accuracy)) == ([0, 9], [3, 6])
+    assert list(curves["clean, trained without a carrier"][1]) == [2, 2]

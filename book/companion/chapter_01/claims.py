@@ -129,7 +129,7 @@ def larger_without_pooling(_: Stored) -> Measured:
 def random_directions_alike(stored: Stored, points: float) -> Measured:
     accuracy = stored.table("random").test_accuracy
     spread = 100 * float(accuracy.std())
-    text = f"{percent(accuracy.mean())} on average, standard deviation {spread:.1f} points"
+    text = f"{percent(accuracy.mean())} on average over {len(accuracy)}, standard deviation {spread:.1f} points"
     return Measured(text, (spread <= points,))
 
 

@@ -102,7 +102,7 @@ def plot_poisoned(table: pd.DataFrame, title: str | None = None) -> go.Figure:
 
     The table is that of the experiment ``poisoned``.
     """
-    curves = over_carriers(table.groupby(["replace", "index"], dropna=False).mean().reset_index())
+    curves = over_carriers(table)
     dashed = [name for name in curves if "without" in name]
     x, y = "index of the carrier's NAD", "accuracy, or share of answers"
     return plot_over_indices(curves, y, title, x_title=x, dashed=dashed, y_range=(-0.02, 1.05))
