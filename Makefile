@@ -75,9 +75,10 @@ benchmark: export NADTOOLS_BENCHMARK = $(SIZE)
 benchmark: SIZE ?= full
 benchmark: $(INSTALLED)
 	@mkdir -p _build
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/benchmarks/bench_costs.py --benchmark-json=_build/benchmark-costs.json
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/benchmarks/bench_nads.py --benchmark-json=_build/benchmark-nads.json
 	$(BIN)/python -m pytest tests/benchmarks/bench_sweeps.py --benchmark-json=_build/benchmark-sweeps.json
-	$(if $(filter full,$(SIZE)),mv _build/benchmark-nads.json _build/benchmark-sweeps.json book/results)
+	$(if $(filter full,$(SIZE)),mv _build/benchmark-*.json book/results)
 
 lab: $(INSTALLED)
 	$(BIN)/jupyter lab --notebook-dir=book

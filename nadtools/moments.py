@@ -47,15 +47,14 @@ def secants(
         if basis.ndim != 2 or not len(basis) or basis.shape[1] != total:
             raise ValueError(f"got basis of shape {tuple(basis.shape)}; expected (m, {total})")
         total = len(basis)
-    differences = []
+    differences, images = [], point.new_empty(2 * min(steps_per_batch, total), point.numel())
     with torch.no_grad():
         for start in range(0, total, steps_per_batch):
             count = min(steps_per_batch, total - start)
-            x = point.reshape(1, -1).repeat(2 * count, 1)
+            x = images[: 2 * count].copy_(point.flatten())  # anew: a network may work in place on its input
             if basis is None:
-                row = torch.arange(count, device=point.device)
-                x[row, start + row] += scale
-                x[count + row, start + row] -= scale
+                x[:count, start:].diagonal().add_(scale)
+                x[count:, start:].diagonal().sub_(scale)
             else:
                 steps = scale * basis[start : start + count].to(x)
                 x[:count] += steps
@@ -128,7 +127,8 @@ def _check_point(point: Tensor) -> Tensor:
 @functools.lru_cache(maxsize=8)
 def _sectors_on(image_shape: tuple[int, int, int], group: SymmetryGroup, device: torch.device) -> tuple[Sector, ...]:
     found = sectors(image_shape, group)
-    return tuple(Sector(tuple(basis.to(device) for basis in sector.bases)) for sector in found)
+    # A pixel is in one vector of a basis, so that products with sparse ones cost next to nothing.
+    return tuple(Sector(tuple(basis.to_sparse().to(device) for basis in sector.bases)) for sector in found)
 
 
 class GradientMoments:
@@ -208,7 +208,7 @@ class GradientMoments:
         """The dense covariance, shape (D, D), float64."""
         return sum(
             (
-                basis @ (sums.sum(0) / self.num_networks) @ basis.T
+                basis @ (basis @ (sums.sum(0) / self.num_networks)).T
                 for sector, sums in zip(self.sectors, self.sums, strict=True)
                 for basis in sector.bases
             ),
@@ -373,10 +373,10 @@ def _overlaps(first: Tensor, second: Tensor) -> Tensor:
 
 def _mean_squares(counts: Tensor, sums: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
     """The mean over networks of u^T J J^T u for each column u, and its standard error."""
-    filled = (counts > 0).to(sums.device)
-    sizes = counts.to(sums.device)[filled].to(torch.float64)
+    sizes = counts[counts > 0].to(sums.device, torch.float64)
     # diag(U^T C_b U) for every block b.
-    means = torch.stack([((block @ vectors) * vectors).sum(0) for block in sums[filled]]) / sizes[:, None]
+    blocks = (block for block, count in zip(sums, counts.tolist(), strict=True) if count)
+    means = torch.stack([((block @ vectors) * vectors).sum(0) for block in blocks]) / sizes[:, None]
     weights = (sizes / sizes.sum())[:, None]
     centre = (weights * means).sum(0)
     if len(sizes) < 2:

@@ -40,7 +40,7 @@ def _dense(part: Covariance, size: tuple[int, int], count: int) -> tuple[Tensor,
     moments = GradientMoments((1, *size), _largest_group(matrix, size), num_blocks=1)
     moments.counts += 1
     for sector, sums in zip(moments.sectors, moments.sums, strict=True):
-        sums[0] = sector.bases[0].T @ matrix @ sector.bases[0]
+        sums[0] = sector.bases[0].T @ (sector.bases[0].T @ matrix).T
     found = moments.eigendecomposition()
     values, images = _without_rounding(found.values), found.vectors.reshape(-1, *size)
     # Eigenvalues that rounding cannot tell apart: first those whose images are equal to their transposes.

@@ -217,7 +217,7 @@ def benchmarked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_benchmark_measures_every_method_and_replaces_no_result(benchmarked: Path) -> None:
     measured, sizes = {}, set()
-    for name in ("benchmark-nads.json", "benchmark-sweeps.json"):
+    for name in ("benchmark-costs.json", "benchmark-nads.json", "benchmark-sweeps.json"):
         record = json.loads((benchmarked / "_build" / name).read_text(encoding="utf-8"))
         measured |= {run["name"]: run["stats"]["median"] for run in record["benchmarks"]}
         sizes |= {run["extra_info"]["size"] for run in record["benchmarks"]}
@@ -226,12 +226,13 @@ def test_the_benchmark_measures_every_method_and_replaces_no_result(benchmarked:
     methods = ("straightforward", "exact_gradient", "nadtools", "no_network")
     assert {f"test_{method}[{network}]" for method in methods for network in ("lenet", "resnet18")} < set(measured)
     assert {"test_plain_loop[lenet-1-0]", "test_plain_loop[resnet18-1-2]"} < set(measured)
+    assert {f"test_{part}[LeNet]" for part in ("forward", "secants", "add", "eigenvectors")} < set(measured)
     assert any(name.startswith("test_sweep") for name in measured)
 
 
 def test_only_the_full_benchmark_goes_to_the_page(benchmarked: Path) -> None:
     commands = make(benchmarked, "benchmark", "--dry-run").stdout
-    assert "mv _build/benchmark-nads.json _build/benchmark-sweeps.json book/results" in commands
+    assert "mv _build/benchmark-*.json book/results" in commands
 
 
 def test_an_unknown_size_is_refused_before_anything_is_measured(benchmarked: Path) -> None:
