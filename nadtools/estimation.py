@@ -128,7 +128,8 @@ def estimate_nads(
     Args:
         architecture: A name that :func:`nadtools.build` knows, or a callable without arguments that returns a new,
             freshly initialised ``nn.Module``: a network of your own, of torchvision or of timm. It may draw its weights
-            from PyTorch's global generator, which is seeded for it and put back afterwards.
+            from PyTorch's global generator, which is seeded for it and put back afterwards. Batch normalisation is the
+            identity in a fresh network, unless the callable calibrates it: ``torch.optim.swa_utils.update_bn``.
         num_networks: How many networks to draw; with ``until``, at most. The network with index i depends on ``seed``
             and i alone.
         estimator: ``"secant"``: finite differences with a step of ``scale`` along every pixel, as in the code of the

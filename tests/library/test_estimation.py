@@ -428,6 +428,22 @@ def test_in_place_operations_batch_norm_and_dropout_are_handled(estimator):
     torch.testing.assert_close(nads.covariance(), again.covariance(), rtol=1e-3, atol=1e-6 * float(nads.eigenvalues[0]))
 
 
+def test_a_callable_may_calibrate_batch_normalisation_on_data():
+    """On images ten times as bright a linear network answers the same brightness with a tenth."""
+    images = torch.randn(64, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+
+    def calibrated_on(data: torch.Tensor) -> nt.NADs:
+        def factory() -> nn.Module:
+            network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4, eps=1e-12), nn.Flatten(), nn.Linear(144, 1))
+            torch.optim.swa_utils.update_bn([data], network)
+            return network
+
+        return nt.estimate_nads(factory, 4, "gradient", image_size=(8, 8), device="cpu", progress=False)
+
+    once, tenfold = calibrated_on(images), calibrated_on(10 * images)
+    torch.testing.assert_close(tenfold.covariance(), once.covariance() / 100, rtol=1e-4, atol=1e-9)
+
+
 def test_a_network_of_torchvision_in_colour():
     import torchvision
 
