@@ -12,7 +12,7 @@ import importlib
 import math
 import numbers
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,6 +101,35 @@ def read_numbers(answer: Any, size: int, example: str) -> list[float]:
     if len(answer) != size:
         raise UnexpectedAnswer(f"{expected}{len(answer)}.")
     return [read_number(entry) for entry in answer]
+
+
+def call_on(function: Any, signature: str, cases: Sequence[tuple[Any, ...]]) -> list[float]:
+    """What the reader's function, of one number, returns for the arguments of each case."""
+    values = []
+    for case in cases:
+        arguments = (one.clone() if isinstance(one, torch.Tensor) else one for one in case)
+        returned = call(function, signature, "one number", *arguments)
+        try:
+            values.append(read_number(returned))
+        except UnexpectedAnswer as error:
+            raise UnexpectedAnswer(f"About what your function returns: {error}") from None
+    return values
+
+
+def compare(
+    values: Sequence[float],
+    cases: Sequence[tuple[Any, ...]],
+    right: Callable[..., float],
+    mistakes: Sequence[tuple[Callable[..., Any], str]],
+) -> str | None:
+    """None if all values are right, else the remark on the first mistake that explains them all."""
+
+    def explained(formula: Callable[..., Any]) -> bool:
+        return all(close(value, float(formula(*case)), 1e-6) for value, case in zip(values, cases, strict=True))
+
+    if explained(right):
+        return None
+    return next((remark for formula, remark in mistakes if explained(formula)), "")
 
 
 @dataclass(frozen=True)

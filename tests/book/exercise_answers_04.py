@@ -19,6 +19,7 @@ SOLUTIONS = {
     "04-2": 1 / (3 * 32 * 32),
     "04-3": averaged_covariance,
     "04-4": alignment,
+    "04-5": lambda spread, pixels: pixels / (spread**0.5 - 1) ** 2,
 }
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
@@ -49,4 +50,9 @@ WRONG = [
     ("04-4", lambda c, v: (c @ v).norm() / v.norm(), "‖Cv‖"),
     ("04-4", lambda c, v: (v @ c @ v).sqrt() / v.norm(), "square root"),
     ("04-4", lambda c, v: c.trace(), "Hint"),
+    ("04-5", lambda s, d: d / (s - 1) ** 2, "root of the spread"),
+    ("04-5", lambda s, d: d * (s**0.5 - 1) ** 2, "narrower"),
+    ("04-5", lambda s, d: d / (s**0.5 - 1), "both sides"),
+    ("04-5", lambda s, d: d / (1 - s**-0.5) ** 2, "lower edge"),
+    ("04-5", lambda s, d: d, "Hint"),
 ]

@@ -1,6 +1,7 @@
 """Right and wrong answers to the exercises of chapter 6."""
 
 import torch
+from scipy.stats import norm
 
 
 def put(x, u, value):
@@ -15,7 +16,7 @@ def separable(s, t, a, b):
     return not (inside(b, s) and inside(a, t))
 
 
-SOLUTIONS = {"06-1": put, "06-3": separable, "06-2": 17}
+SOLUTIONS = {"06-1": put, "06-3": separable, "06-2": lambda epsilon, content: norm.cdf(epsilon / content)}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("06-1", lambda x, u, value: x + value * u, "adds the value"),
@@ -35,9 +36,11 @@ WRONG = [
     ("06-3", lambda s, t, a, b: False, "Hint"),
     ("06-3", lambda s, t, a, b: 1.0, "True or False"),
     ("06-3", lambda s, t, a, b: ..., "returns nothing yet"),
-    ("06-2", 34, "serves two classes"),
-    ("06-2", 50, "each of the three"),
-    ("06-2", 16, "not a multiple"),
-    ("06-2", 100, "several classes"),
-    ("06-2", 6, "Hint"),
+    ("06-2", lambda e, c: 1, "takes the place"),
+    ("06-2", lambda e, c: norm.cdf(2 * e / c), "2ε apart"),
+    ("06-2", lambda e, c: norm.cdf(e / c**2), "squared"),
+    ("06-2", lambda e, c: norm.cdf(-e / c), "error"),
+    ("06-2", lambda e, c: norm.cdf(c / e), "above it"),
+    ("06-2", lambda e, c: e / c, "argument"),
+    ("06-2", lambda e, c: 0.5, "Hint"),
 ]

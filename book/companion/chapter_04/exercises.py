@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number, read_numbers
+from companion.grading import (
+    Exercise,
+    UnexpectedAnswer,
+    call,
+    call_on,
+    close,
+    compare,
+    describe,
+    read_number,
+    read_numbers,
+)
 
 
 def _grade_logistic_covariance(answer: Any) -> str | None:
@@ -167,6 +177,24 @@ def _grade_averaged_covariance(answer: Any) -> str | None:
     return next((remark for formula, remark in mistakes if agrees(formula)), "")
 
 
+def _grade_networks_for(answer: Any) -> str | None:
+    cases = [(1.21, 1024), (4.0, 256), (2.0, 3072)]
+    mistakes = [
+        (lambda s, d: d / (s - 1) ** 2, "The edge is a square: (1 + √(D/n))². Take the root of the spread first."),
+        (
+            lambda s, d: d * (math.sqrt(s) - 1) ** 2,
+            "The other way round: for a narrower band more networks are needed.",
+        ),
+        (lambda s, d: d / (math.sqrt(s) - 1), "√(D/n) is what equals √spread − 1. Square both sides."),
+        (lambda s, d: d / (1 - 1 / math.sqrt(s)) ** 2, "This is the lower edge, (1 − √(D/n))²."),
+    ]
+
+    def right(spread: float, pixels: int) -> float:
+        return pixels / (math.sqrt(spread) - 1) ** 2
+
+    return compare(call_on(answer, "networks_for(spread, pixels)", cases), cases, right, mistakes)
+
+
 EXERCISES = (
     Exercise(
         id="04-1",
@@ -211,5 +239,16 @@ EXERCISES = (
             "Divide by v @ v to allow for a v that is not of unit norm.",
         ),
         praise="That is right. α(v) is a weighted mean of the eigenvalues.",
+    ),
+    Exercise(
+        id="04-5",
+        summary="Write networks_for(spread, pixels): how many gradients keep noise below spread times the mean.",
+        grade=_grade_networks_for,
+        hints=(
+            "The upper edge of the band, over the true eigenvalue, is (1 + √(D/n))².",
+            "Set it equal to the spread, and solve for n.",
+            "√(D/n) = √spread − 1, so n = D / (√spread − 1)².",
+        ),
+        praise="That is right. For 32 × 32 pixels and a tenth more than the mean these are 430,000 single gradients.",
     ),
 )

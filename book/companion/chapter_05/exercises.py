@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from scipy.stats import kendalltau, pearsonr, spearmanr
+from scipy.stats import kendalltau, norm, pearsonr, spearmanr
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, read_number
+from companion.grading import Exercise, call_on, close, compare, read_number
 
 
 def _grade_logistic_regression(answer: Any) -> str | None:
@@ -26,56 +26,38 @@ def _grade_logistic_regression(answer: Any) -> str | None:
     return ""
 
 
-Case = tuple[Tensor, Tensor]
+def _best(coefficients: Tensor, n: int, epsilon: float, sigma: float) -> float:
+    energy = coefficients.square()
+    return float(norm.cdf(epsilon / sigma * float(energy[:n].sum() / energy[n:].sum()) ** 0.5))
 
 
-def _numbers(answer: Any, signature: str, cases: Sequence[Case]) -> list[float]:
-    """What the reader's function returns for each case."""
-    values = []
-    for first, second in cases:
-        returned = call(answer, signature, "one number", first.clone(), second.clone())
-        try:
-            values.append(read_number(returned))
-        except UnexpectedAnswer as error:
-            raise UnexpectedAnswer(f"About what your function returns: {error}") from None
-    return values
-
-
-def _compare(
-    values: list[float], cases: Sequence[Case], right: Callable[..., float], mistakes: Sequence[tuple[Any, str]]
-) -> str | None:
-    """None if all values are right, else the remark on the first mistake that explains them all."""
-
-    def explained(formula: Callable[[Tensor, Tensor], float]) -> bool:
-        return all(close(value, float(formula(*case)), 1e-6) for value, case in zip(values, cases, strict=True))
-
-    if explained(right):
-        return None
-    return next((remark for formula, remark in mistakes if explained(formula)), "")
-
-
-def _mixture(eigenvalues: Tensor, coefficients: Tensor) -> float:
-    weights = coefficients.square()
-    return float((weights * eigenvalues).sum() / weights.sum())
-
-
-def _grade_mixture_alignment(answer: Any) -> str | None:
+def _grade_best_of_first(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(5)
     cases = []
-    for size in (2, 5, 9):
-        eigenvalues = torch.rand(size, generator=generator, dtype=torch.float64).sort(descending=True).values
-        cases.append((eigenvalues, 2 * torch.randn(size, generator=generator, dtype=torch.float64)))
-    values = _numbers(answer, "mixture_alignment(eigenvalues, coefficients)", cases)
+    for size, n, epsilon, sigma in ((2, 1, 1.0, 1.0), (5, 2, 1.0, 3.0), (9, 6, 0.5, 0.4)):
+        coefficients = 2 * torch.randn(size, generator=generator, dtype=torch.float64)
+        cases.append((coefficients, n, epsilon, sigma))
+    values = call_on(answer, "best(coefficients, n, epsilon, sigma)", cases)
+
+    def of(share: Callable[[Tensor, int], Any]) -> Callable[..., float]:
+        return lambda c, n, e, s: float(norm.cdf(e / s * float(share(c.square(), n))))
+
     mistakes = [
-        (lambda e, c: (c.square() * e).sum(), "This holds for Σ c² = 1 only. Scale v to unit norm first."),
-        (lambda e, c: (c.square() * e).sum() / c.norm(), "Divide by ‖v‖², not by ‖v‖: v stands on both sides of C."),
-        (lambda e, c: (c.abs() * e).sum() / c.abs().sum(), "The weights are c², not |c|."),
-        (lambda e, c: (c / c.norm() * e).sum(), "The weights are c², not c: α is a quadratic form."),
-        (lambda e, c: (c * e).square().sum() / c.square().sum(), "The eigenvalue enters once, not squared: vᵀCv."),
-        (lambda e, c: e.mean(), "This is the mean over all directions. The mean for this v is weighted, by c²."),
-        (lambda e, c: (c.square() * e).sum().sqrt() / c.norm(), "This is the square root of α(v)."),
+        (of(lambda c, n: c[:n].sum() / c[n:].sum()), "This is the ratio of energies; that of lengths is its root."),
+        (
+            of(lambda c, n: (c[:n].sum() / c.sum()).sqrt()),
+            "The noise is missing: along the visible part of v it has the share that cannot be seen.",
+        ),
+        (of(lambda c, n: c[:n].sum().sqrt()), "Does this know that the coefficients need not have Σ c² = 1?"),
+        (
+            of(lambda c, n: (c[:n].sum() / (1 - c[:n].sum()).abs()).sqrt()),
+            "This holds for Σ c² = 1 only: divide by the energy of the other coefficients.",
+        ),
+        (of(lambda c, n: (c[n:].sum() / c[:n].sum()).sqrt()), "The other way round: the first n are seen."),
+        (lambda c, n, e, s: _best(c, n, s, e), "More noise must make it worse: ε stands above σ."),
+        (lambda c, n, e, s: norm.ppf(_best(c, n, e, s)), "This is the argument of Φ. The accuracy is Φ of it."),
     ]
-    return _compare(values, cases, _mixture, mistakes)
+    return compare(values, cases, _best, mistakes)
 
 
 def _ranks(x: Tensor) -> Tensor:
@@ -88,7 +70,7 @@ def _grade_rank_correlation(answer: Any) -> str | None:
     for size in (5, 8, 20):
         x = torch.randn(size, generator=generator, dtype=torch.float64)
         cases.append((x, (x + torch.randn(size, generator=generator, dtype=torch.float64)).exp()))
-    values = _numbers(answer, "rank_correlation(x, y)", cases)
+    values = call_on(answer, "rank_correlation(x, y)", cases)
 
     def right(x: Tensor, y: Tensor) -> float:
         return float(spearmanr(x.numpy(), y.numpy()).statistic)
@@ -108,7 +90,7 @@ def _grade_rank_correlation(answer: Any) -> str | None:
         (without(lambda n: 1 / (n * (n**2 - 1))), "The factor 6 is missing."),
         (lambda x, y: right(x, y) ** 2, "This is ρ²."),
     ]
-    return _compare(values, cases, right, mistakes)
+    return compare(values, cases, right, mistakes)
 
 
 EXERCISES = (
@@ -125,14 +107,14 @@ EXERCISES = (
     ),
     Exercise(
         id="05-2",
-        summary="Write mixture_alignment(eigenvalues, coefficients): α(v) of v = Σ c_k u_k, for a v of any length.",
-        grade=_grade_mixture_alignment,
+        summary="Write best(coefficients, n, epsilon, sigma): the best accuracy on D(v) of who sees n NADs only.",
+        grade=_grade_best_of_first,
         hints=(
-            "C u_k = λ_k u_k, and the u_k are orthonormal: what is left of vᵀCv?",
-            "For a unit vector it is Σ c_k² λ_k.",
-            "For any length divide by ‖v‖² = Σ c_k².",
+            "Split v into the part that is seen and the rest. How long is either, for a v of unit norm?",
+            "Along what is seen, the label has the size ε‖seen‖ and the noise σ‖rest‖, as it is orthogonal to v.",
+            "Φ(ε/σ · ‖seen‖ / ‖rest‖), with the squared norms Σ c² over the first n coefficients and over the others.",
         ),
-        praise="That is right: a mean of the eigenvalues, weighted by the energy of v along each NAD.",
+        praise="That is right. For two coefficients it is the curve of the figure, with cot t = c₀ / c₁.",
     ),
     Exercise(
         id="05-3",

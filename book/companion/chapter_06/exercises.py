@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
+from companion.grading import Exercise, UnexpectedAnswer, call, call_on, compare, describe
 
 _PUT_SIGNATURE = "put(x, u, value)"
 
@@ -94,19 +95,20 @@ def _inside(place: float, values: list[float]) -> bool:
     return min(values) <= place <= max(values)
 
 
-def _grade_needed(answer: Any) -> str | None:
-    value = read_number(answer)
-    if close(value, 17, 1e-9):
-        return None
-    if close(value, 34, 1e-9):
-        return "Each coefficient can hold + or −, so it serves two classes."
-    if close(value, 50, 1e-9):
-        return "This counts one channel; a NAD can be used in each of the three."
-    if close(value, 16, 1e-9) or close(value, 100 / 6, 0.01):
-        return "Nearly: 100 is not a multiple of 6, and the last classes need a NAD too."
-    if close(value, 100, 1e-9):
-        return "One NAD carries several classes: it has a sign, and it can be used in each channel."
-    return ""
+def _grade_reads(answer: Any) -> str | None:
+    cases = [(0.05, 0.05), (0.05, 0.4), (1.0, 0.7)]
+    mistakes = [
+        (
+            lambda e, c: 1.0,
+            "Only if the mark takes the place of what was there. Here it is added, and the content is noise.",
+        ),
+        (lambda e, c: norm.cdf(2 * e / c), "The two means lie 2ε apart, so each lies ε from the border between them."),
+        (lambda e, c: norm.cdf(e / c**2), "The content is a standard deviation already, not a variance to be squared."),
+        (lambda e, c: norm.cdf(-e / c), "This is the error. The accuracy is what is missing to 1."),
+        (lambda e, c: norm.cdf(c / e), "More content must make reading harder: ε stands above it."),
+        (lambda e, c: e / c, "This is the argument of Φ. The accuracy is Φ of it."),
+    ]
+    return compare(call_on(answer, "reads(epsilon, content)", cases), cases, lambda e, c: norm.cdf(e / c), mistakes)
 
 
 EXERCISES = (
@@ -123,14 +125,14 @@ EXERCISES = (
     ),
     Exercise(
         id="06-2",
-        summary="How many NADs does the code need for 100 classes and three channels?",
-        grade=_grade_needed,
+        summary="Write reads(epsilon, content): how often a mark of ±ε that is only added is read off right.",
+        grade=_grade_reads,
         hints=(
-            "How many classes can one NAD in one channel carry?",
-            "Two, by its sign. So one NAD in three channels carries six classes.",
-            "100 classes in sixes, and what is left over: round 100/6 up.",
+            "The coefficient is ±ε plus the content, a normal number with mean zero. Where would you draw the border?",
+            "At zero. A mark of +ε is read off wrongly if the content is below −ε.",
+            "Φ(ε / content), with statistics.NormalDist().cdf.",
         ),
-        praise="That is right: 16 NADs carry 96 classes, and the last four need one more.",
+        praise="That is right. Along the first NADs the content is far larger than the mark, which would drown in it.",
     ),
     Exercise(
         id="06-3",

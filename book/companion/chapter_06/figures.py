@@ -116,12 +116,13 @@ def plot_index_map(
             )
     figure = go.Figure()
     for number, (name, grid) in enumerate(maps.items()):
+        most = max(float(np.nanmax(grid, initial=0.1)), 0.1)  # a map's own largest value: what differs, shows
         figure.add_heatmap(
             x=[str(index) for index in indices],
             y=[f"{epsilon:g}" for epsilon in epsilons],
             z=np.round(grid, 4),
             zmin=0.0,
-            zmax=1.0,
+            zmax=most,
             colorscale=SEQUENTIAL,
             visible=number == 0,
             texttemplate="%{z:.0%}",

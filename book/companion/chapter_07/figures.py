@@ -64,7 +64,8 @@ def plot_arms(
             **common,
         )
     if chance is not None:
-        figure.add_hline(y=chance, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
+        line = {"dash": "dot", "width": 1, "color": "#8c8c8c"}
+        figure.add_hline(y=chance, line=line, annotation_text="chance", annotation_position="top left")
     figure.update_yaxes(title="accuracy", range=[0, 1.04], tickformat=".0%")
     alt = f"{title or 'Accuracies'}: " + "; ".join(
         f"{label}: " + ", ".join(f"{name} {pair[0].mean():.0%}" for name, pair in bars.items())

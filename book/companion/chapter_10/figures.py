@@ -30,12 +30,13 @@ def plot_layers(correlations: Mapping[str, Any], title: str | None = None, *, al
     title, alt
     """
     given = {name: np.asarray(image, dtype=float) for name, image in as_mapping(correlations, "correlations").items()}
-    columns = min(4, len(given))
+    columns = min(3, len(given))
     rows = -(-len(given) // columns)
     figure = make_subplots(rows, columns, subplot_titles=list(given), vertical_spacing=0.16, horizontal_spacing=0.05)
     for number, image in enumerate(given.values()):
         row, column = number // columns + 1, number % columns + 1
-        shown = go.Heatmap(z=image.astype("float32"), colorscale=DIVERGING, zmin=-1, zmax=1, showscale=False)
+        z, gap = image.astype("float32"), int(len(image) < 20)  # where they are few, positions can be counted
+        shown = go.Heatmap(z=z, colorscale=DIVERGING, zmin=-1, zmax=1, xgap=gap, ygap=gap, showscale=False)
         figure.add_trace(shown, row, column)
         figure.update_xaxes(visible=False, constrain="domain", row=row, col=column)
         across = figure.get_subplot(row, column).yaxis.anchor
