@@ -253,7 +253,7 @@ def no_network() -> Figure:
 
 
 def beyond() -> Figure:
-    """Two images that repeat with a patch, of 8 and of 4 pixels: by the theorem of chapter 11, first NADs of a ViT."""
+    """Two images that repeat with a patch, of 8 and of 4 pixels: by the theorem of chapter 7, first NADs of a ViT."""
     figure, columns = panels(2)
     for panel, patch in zip(columns, (8, 4), strict=True):
         pattern = np.random.default_rng(patch).standard_normal((patch, patch))
@@ -284,12 +284,12 @@ CARDS: list[Callable[[], Figure]] = [
     optimization,
     nads,
     prediction,
+    no_network,
+    beyond,
     poisoning,
     flipping,
     two_features,
     simplicity,
-    no_network,
-    beyond,
 ]
 
 

@@ -1,6 +1,6 @@
 """What the chapters of the book need beside the library: figures, explorers, exercises, experiments, claims.
 
-A chapter's own things lie in its folder (``from companion import chapter_08 as here``); what two chapters share lies
+A chapter's own things lie in its folder (``from companion import chapter_10 as here``); what two chapters share lies
 beside them. The library, ``nadtools``, knows nothing of it.
 """
 

@@ -1,4 +1,4 @@
-"""Trainings on photographs: what the experiments of chapters 6, 7 and 11 share, and their data.
+"""Trainings on photographs: what the experiments of chapters 7, 8 and 9 share, and their data.
 
 All of them train as the authors' code does: SGD with momentum, a learning rate that falls linearly from 0.21, the
 gradient norm clipped at 0.5, batches of 128, no augmentation. Images are normalised by the mean and the deviation of
@@ -62,7 +62,7 @@ DATA: Final[dict[str, dict[str, Any]]] = {
 DEEP = ("vgg11", "resnet18", "densenet121")
 ARCHITECTURES = ("logreg", "mlp", "lenet", *DEEP)
 SMALL_DATA = ("cifar10-subset", "patches")
-_OTHER_LABELS: Final = 0  # a random stream of a seed; chapter 7 has others
+_OTHER_LABELS: Final = 0  # a random stream of a seed; chapter 9 has others
 _TEXTS = ("arm", "replace")  # columns
 
 

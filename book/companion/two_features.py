@@ -1,4 +1,4 @@
-"""Trainings on two features that both tell the classes apart: what the experiments of chapters 8 and 9 share.
+"""Trainings on two features that both tell the classes apart: what the experiments of chapters 10 and 11 share.
 
 The hyperparameters are those of the paper's appendix A. Where it is silent the choice is ours. The gradient norm is
 clipped at 0.5, as in the code of *Neural Anisotropy Directions*: without it LeNet, at the paper's learning rate, falls

@@ -1,4 +1,4 @@
-"""What chapters 4, 5 and 10 ask of waves: how NADs rank them, and how well a map of accuracies can be ranked at all."""
+"""What chapters 4, 5 and 6 ask of waves: how NADs rank them, and how well a map of accuracies can be ranked at all."""
 
 from __future__ import annotations
 

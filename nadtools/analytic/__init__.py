@@ -12,7 +12,7 @@ uncorrelated, and
 * a linear map A of positions (average pooling, resizing, padding) gives :math:`A^T G A`;
 * where branches with weights of their own meet, their covariances add.
 
-The proof is in chapter 10 of the book. Without shortcuts every step acts on rows and columns separately: C is a
+The proof is in chapter 6 of the book. Without shortcuts every step acts on rows and columns separately: C is a
 Kronecker product.
 
 **With nonlinearities** (``nonlinearity="infinite-width"``) each activation multiplies G entry by entry by

@@ -1,46 +1,42 @@
 """Right and wrong answers to the exercises of chapter 6."""
 
 import torch
-from scipy.stats import norm
 
 
-def put(x, u, value):
-    return x + (value - x @ u) * u
+def through_convolution(G, kernel, size):
+    total = torch.zeros(size, size, dtype=G.dtype)
+    for offset in range(kernel):
+        total[offset : offset + len(G), offset : offset + len(G)] += G
+    return total
 
 
-def inside(place, values):
-    return bool(values.min() <= place <= values.max())
+def any_offsets(G, kernel, size):
+    total = torch.zeros(size, size, dtype=G.dtype)
+    for one in range(kernel):
+        for other in range(kernel):
+            total[one : one + len(G), other : other + len(G)] += G
+    return total
 
 
-def separable(s, t, a, b):
-    return not (inside(b, s) and inside(a, t))
+def alpha(R, K, v):
+    return ((R @ v @ K.T) * v).sum()
 
 
-SOLUTIONS = {"06-1": put, "06-3": separable, "06-2": lambda epsilon, content: norm.cdf(epsilon / content)}
+SOLUTIONS = {"06-1": through_convolution, "06-2": 8, "06-3": alpha}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("06-1", lambda x, u, value: x + value * u, "adds the value"),
-    ("06-1", lambda x, u, value: x - (x @ u) * u, "in its place"),
-    ("06-1", lambda x, u, value: x + (value + x @ u) * u, "mind the sign"),
-    ("06-1", lambda x, u, value: x + (x @ u - value) * u, "wrong sign"),
-    ("06-1", lambda x, u, value: value * u, "carrier alone"),
-    ("06-1", lambda x, u, value: x + (value * (x @ u).sign() - x @ u) * u, "the value's own"),
-    ("06-1", lambda x, u, value: torch.zeros_like(x), "Hint"),
-    ("06-1", lambda x, u, value: x @ u, "shape"),
-    ("06-1", lambda x, u, value: None, "returns nothing yet"),
-    ("06-3", lambda s, t, a, b: not inside(b, s) and not inside(a, t), "enough that one"),
-    ("06-3", lambda s, t, a, b: not (inside(0, s) and inside(0, t)), "not cross at zero"),
-    ("06-3", lambda s, t, a, b: not (inside(a, s) and inside(b, t)), "what varies there"),
-    ("06-3", lambda s, t, a, b: not separable(s, t, a, b), "opposite"),
-    ("06-3", lambda s, t, a, b: True, "Not always"),
-    ("06-3", lambda s, t, a, b: False, "Hint"),
-    ("06-3", lambda s, t, a, b: 1.0, "True or False"),
-    ("06-3", lambda s, t, a, b: ..., "returns nothing yet"),
-    ("06-2", lambda e, c: 1, "takes the place"),
-    ("06-2", lambda e, c: norm.cdf(2 * e / c), "2ε apart"),
-    ("06-2", lambda e, c: norm.cdf(e / c**2), "squared"),
-    ("06-2", lambda e, c: norm.cdf(-e / c), "error"),
-    ("06-2", lambda e, c: norm.cdf(c / e), "above it"),
-    ("06-2", lambda e, c: e / c, "argument"),
-    ("06-2", lambda e, c: 0.5, "Hint"),
+    ("06-1", any_offsets, "uncorrelated"),
+    ("06-1", lambda G, kernel, size: through_convolution(G, kernel, size) / kernel, "not their mean"),
+    ("06-1", lambda G, kernel, size: G, "shape"),
+    ("06-1", lambda G, kernel, size: torch.zeros(size, size), "Hint"),
+    ("06-1", lambda G, kernel, size: None, "returns nothing yet"),
+    ("06-2", 5, "window"),
+    ("06-2", 4, "whole periods"),
+    ("06-2", 7, "Hint"),
+    (
+        "06-3",
+        lambda R, K, v: ((K @ v.T @ R) * v.T).sum() if v.shape[0] != v.shape[1] else alpha(K, R, v),
+        "from the left",
+    ),
+    ("06-3", lambda R, K, v: v.sum(), "Hint"),
 ]

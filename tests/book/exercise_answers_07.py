@@ -1,58 +1,39 @@
 """Right and wrong answers to the exercises of chapter 7."""
 
-import torch
+import itertools
 
 
-def flip(x, columns):
-    return columns @ (columns.T @ x).flip(0)
+def eigenspaces(size, patch, channels):
+    first = channels * patch**2
+    return first, channels * size**2 - first
 
 
-def paired_interval(here, original):
-    difference = here.double() - original.double()
-    half = 1.96 * float(difference.std()) / len(difference) ** 0.5
-    return float(difference.mean()) - half, float(difference.mean()) + half
+def on_lattice(i, j, patch, size):
+    return i * patch % size == 0 and j * patch % size == 0
 
 
-def one_standard_error(here, original):
-    low, high = paired_interval(here, original)
-    middle, half = (low + high) / 2, (high - low) / 2 / 1.96
-    return middle - half, middle + half
+def same_space(sizes, a, b):
+    ends = list(itertools.accumulate(sizes))
+    return next(k for k, end in enumerate(ends) if a < end) == next(k for k, end in enumerate(ends) if b < end)
 
 
-def as_if_independent(here, original):
-    shares = [float(one.double().mean()) for one in (here, original)]
-    half = 1.96 * sum(share * (1 - share) / len(here) for share in shares) ** 0.5
-    return shares[0] - shares[1] - half, shares[0] - shares[1] + half
+def late_edges(sizes, a, b):
+    return same_space(sizes, max(a - 1, 0), max(b - 1, 0))
 
 
-def of_single_images(here, original):
-    difference = here.double() - original.double()
-    return float(difference.mean() - 1.96 * difference.std()), float(difference.mean() + 1.96 * difference.std())
-
-
-SOLUTIONS = {"07-1": flip, "07-2": 512, "07-3": paired_interval}
+SOLUTIONS = {"07-1": eigenspaces, "07-2": on_lattice, "07-3": same_space}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("07-1", lambda x, u: (u.T @ x).flip(0), "come after U"),
-    ("07-1", lambda x, u: u.T @ x, "still have to be flipped"),
-    ("07-1", lambda x, u: x.flip(0), "flips the pixels"),
-    ("07-1", lambda x, u: u.T @ (u @ x).flip(0), "its columns"),
-    ("07-1", lambda x, u: u @ x.flip(0), "not x"),
-    ("07-1", lambda x, u: -x, "not their order"),
-    ("07-1", lambda x, u: x, "x itself"),
-    ("07-1", lambda x, u: torch.zeros_like(x), "Hint"),
-    ("07-1", lambda x, u: u, "shape"),
-    ("07-1", lambda x, u: None, "returns nothing yet"),
-    ("07-2", 0, "Some images stay"),
-    ("07-2", 1, "more than one"),
-    ("07-2", 2, "two eigenvalues"),
-    ("07-2", 1024, "change nothing at all"),
-    ("07-2", 511, "Hint"),
-    ("07-3", lambda here, original: paired_interval(original, here), "here minus original"),
-    ("07-3", one_standard_error, "one standard error"),
-    ("07-3", as_if_independent, "same images"),
-    ("07-3", of_single_images, "single images"),
-    ("07-3", lambda here, original: (0.0, 1.0), "Hint"),
-    ("07-3", lambda here, original: 0.1, "2 numbers"),
-    ("07-3", lambda here, original: None, "returns nothing yet"),
+    ("07-1", lambda size, patch, channels: eigenspaces(size, patch, 1), "Each channel"),
+    ("07-1", lambda size, patch, channels: eigenspaces(size, size // patch, channels), "counts patches"),
+    ("07-1", lambda size, patch, channels: (channels * patch**2, channels * size**2), "together"),
+    ("07-1", lambda size, patch, channels: (1, 2), "Hint"),
+    ("07-1", lambda size, patch, channels: 64, "Expected 2 numbers"),
+    ("07-2", lambda i, j, patch, size: i % patch == 0 and j % patch == 0, "one patch"),
+    ("07-2", lambda i, j, patch, size: i * patch % size == 0, "left to right"),
+    ("07-2", lambda i, j, patch, size: True, "Hint"),
+    ("07-2", lambda i, j, patch, size: 1, "True or False"),
+    ("07-3", late_edges, "begin with 0"),
+    ("07-3", lambda sizes, a, b: True, "Hint"),
+    ("07-3", lambda sizes, a, b: None, "returns nothing yet"),
 ]

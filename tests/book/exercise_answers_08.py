@@ -1,46 +1,46 @@
 """Right and wrong answers to the exercises of chapter 8."""
 
-import math
-
+import torch
 from scipy.stats import norm
 
 
-def one_channel(a, s, epsilon, sigma):
-    return norm.cdf(a * epsilon / (sigma * s))
+def put(x, u, value):
+    return x + (value - x @ u) * u
 
 
-def angle_to_first(w, d1, d2):
-    return math.atan2(abs(w @ d1), abs(w @ d2))
+def inside(place, values):
+    return bool(values.min() <= place <= values.max())
 
 
-SOLUTIONS = {
-    "08-1": 90 - math.degrees(math.atan(0.5)),
-    "08-3": one_channel,
-    "08-2": angle_to_first,
-}
+def separable(s, t, a, b):
+    return not (inside(b, s) and inside(a, t))
+
+
+SOLUTIONS = {"08-1": put, "08-3": separable, "08-2": lambda epsilon, content: norm.cdf(epsilon / content)}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("08-1", math.degrees(math.atan(0.5)), "perpendicular to its normal"),
-    ("08-1", math.atan(2), "radians"),
-    ("08-1", 45, "one size"),
-    ("08-1", 90, "not be used"),
-    ("08-1", 90 + math.degrees(math.atan(0.5)), "at most 90"),
-    ("08-1", 60, "Hint"),
-    ("08-3", lambda a, s, e, g: 1 - one_channel(a, s, e, g), "share of errors"),
-    ("08-3", lambda a, s, e, g: a * e / (g * s), "argument of Φ"),
-    ("08-3", lambda a, s, e, g: norm.cdf(a * e / (g * s**2)), "σs²"),
-    ("08-3", lambda a, s, e, g: norm.cdf(a * e / (g**2 * s)), "σ²s"),
-    ("08-3", lambda a, s, e, g: norm.cdf(a * e / s), "σ is missing"),
-    ("08-3", lambda a, s, e, g: norm.cdf(a / (g * s)), "ε is missing"),
-    ("08-3", lambda a, s, e, g: norm.cdf(a * e / g), "s is missing"),
-    ("08-3", lambda a, s, e, g: norm.cdf(e / (g * s)), "a is missing"),
-    ("08-3", lambda a, s, e, g: norm.cdf(a * e / (g * math.hypot(a, s))), "no noise along v"),
-    ("08-3", lambda a, s, e, g: 0.5, "Hint"),
-    ("08-3", lambda a, s, e, g: None, "returns nothing yet"),
-    ("08-2", lambda w, d1, d2: math.atan2(abs(w @ d2), abs(w @ d1)), "second direction"),
-    ("08-2", lambda w, d1, d2: math.degrees(angle_to_first(w, d1, d2)), "degrees"),
-    ("08-2", lambda w, d1, d2: math.atan2(w @ d1, w @ d2), "at most π/2"),
-    ("08-2", lambda w, d1, d2: math.asin(abs(w @ d1) / w.norm()), "not the norm of all"),
-    ("08-2", lambda w, d1, d2: 0.3, "Hint"),
-    ("08-2", lambda w, d1, d2: ..., "returns nothing yet"),
+    ("08-1", lambda x, u, value: x + value * u, "adds the value"),
+    ("08-1", lambda x, u, value: x - (x @ u) * u, "in its place"),
+    ("08-1", lambda x, u, value: x + (value + x @ u) * u, "mind the sign"),
+    ("08-1", lambda x, u, value: x + (x @ u - value) * u, "wrong sign"),
+    ("08-1", lambda x, u, value: value * u, "carrier alone"),
+    ("08-1", lambda x, u, value: x + (value * (x @ u).sign() - x @ u) * u, "the value's own"),
+    ("08-1", lambda x, u, value: torch.zeros_like(x), "Hint"),
+    ("08-1", lambda x, u, value: x @ u, "shape"),
+    ("08-1", lambda x, u, value: None, "returns nothing yet"),
+    ("08-3", lambda s, t, a, b: not inside(b, s) and not inside(a, t), "enough that one"),
+    ("08-3", lambda s, t, a, b: not (inside(0, s) and inside(0, t)), "not cross at zero"),
+    ("08-3", lambda s, t, a, b: not (inside(a, s) and inside(b, t)), "what varies there"),
+    ("08-3", lambda s, t, a, b: not separable(s, t, a, b), "opposite"),
+    ("08-3", lambda s, t, a, b: True, "Not always"),
+    ("08-3", lambda s, t, a, b: False, "Hint"),
+    ("08-3", lambda s, t, a, b: 1.0, "True or False"),
+    ("08-3", lambda s, t, a, b: ..., "returns nothing yet"),
+    ("08-2", lambda e, c: 1, "takes the place"),
+    ("08-2", lambda e, c: norm.cdf(2 * e / c), "2ε apart"),
+    ("08-2", lambda e, c: norm.cdf(e / c**2), "squared"),
+    ("08-2", lambda e, c: norm.cdf(-e / c), "error"),
+    ("08-2", lambda e, c: norm.cdf(c / e), "above it"),
+    ("08-2", lambda e, c: e / c, "argument"),
+    ("08-2", lambda e, c: 0.5, "Hint"),
 ]

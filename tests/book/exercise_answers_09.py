@@ -1,60 +1,58 @@
 """Right and wrong answers to the exercises of chapter 9."""
 
-import math
-
-from scipy.stats import norm
+import torch
 
 
-def turn(indices, images, direction):
-    return next((i for i, x, d in zip(indices, images, direction, strict=True) if x > d), math.inf)
+def flip(x, columns):
+    return columns @ (columns.T @ x).flip(0)
 
 
-def contradict(x, v):
-    return x - 2 * (x @ v)[:, None] * v
+def paired_interval(here, original):
+    difference = here.double() - original.double()
+    half = 1.96 * float(difference.std()) / len(difference) ** 0.5
+    return float(difference.mean()) - half, float(difference.mean()) + half
 
 
-def last_that_loses(indices, images, direction):
-    losing = [i for i, x, d in zip(indices, images, direction, strict=True) if x <= d]
-    return losing[-1] if losing else -math.inf
+def one_standard_error(here, original):
+    low, high = paired_interval(here, original)
+    middle, half = (low + high) / 2, (high - low) / 2 / 1.96
+    return middle - half, middle + half
 
 
-def last_that_wins(indices, images, direction):
-    return turn(indices[::-1], images[::-1], direction[::-1])
+def as_if_independent(here, original):
+    shares = [float(one.double().mean()) for one in (here, original)]
+    half = 1.96 * sum(share * (1 - share) / len(here) for share in shares) ** 0.5
+    return shares[0] - shares[1] - half, shares[0] - shares[1] + half
 
 
-def position(indices, images, direction):
-    return turn(range(len(indices)), images, direction)
+def of_single_images(here, original):
+    difference = here.double() - original.double()
+    return float(difference.mean() - 1.96 * difference.std()), float(difference.mean() + 1.96 * difference.std())
 
 
-def zero_if_none(indices, images, direction):
-    found = turn(indices, images, direction)
-    return found if math.isfinite(found) else 0
-
-
-Z = float(norm.ppf(0.9))
-SOLUTIONS = {"09-2": turn, "09-1": contradict, "09-3": (9 * Z) ** 2 * 1023}
+SOLUTIONS = {"09-1": flip, "09-2": 512, "09-3": paired_interval}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("09-2", position, "position in the list"),
-    ("09-2", last_that_loses, "still wins"),
-    ("09-2", last_that_wins, "first one is asked"),
-    ("09-2", lambda i, x, d: turn(i, d, x), "where the images do"),
-    ("09-2", zero_if_none, "math.inf"),
-    ("09-2", lambda i, x, d: 1, "Hint"),
-    ("09-2", lambda i, x, d: None, "returns nothing yet"),
-    ("09-1", lambda x, v: x - (x @ v)[:, None] * v, "takes the feature away"),
-    ("09-1", lambda x, v: -x, "noise round as well"),
-    ("09-1", lambda x, v: x - 2 * v, "depends on the sample"),
-    ("09-1", lambda x, v: x + 2 * (x @ v)[:, None] * v, "mind the sign"),
-    ("09-1", lambda x, v: -(x @ v)[:, None] * v, "noise must stay"),
-    ("09-1", lambda x, v: 2 * (x @ v)[:, None] * v - x, "negative of the right answer"),
-    ("09-1", lambda x, v: 0 * x, "Hint"),
-    ("09-1", lambda x, v: x @ v, "shape"),
-    ("09-1", lambda x, v: ..., "returns nothing yet"),
-    ("09-3", 9 * Z * math.sqrt(1023), "This is √n"),
-    ("09-3", (3 * Z) ** 2 * 1023, "n has σ⁴"),
-    ("09-3", 8.1**2 * 1023, "which argument"),
-    ("09-3", (9 * Z) ** 2, "directions of noise"),
-    ("09-3", 9 * Z * 1023, "under a root"),
-    ("09-3", 50_000, "Hint"),
+    ("09-1", lambda x, u: (u.T @ x).flip(0), "come after U"),
+    ("09-1", lambda x, u: u.T @ x, "still have to be flipped"),
+    ("09-1", lambda x, u: x.flip(0), "flips the pixels"),
+    ("09-1", lambda x, u: u.T @ (u @ x).flip(0), "its columns"),
+    ("09-1", lambda x, u: u @ x.flip(0), "not x"),
+    ("09-1", lambda x, u: -x, "not their order"),
+    ("09-1", lambda x, u: x, "x itself"),
+    ("09-1", lambda x, u: torch.zeros_like(x), "Hint"),
+    ("09-1", lambda x, u: u, "shape"),
+    ("09-1", lambda x, u: None, "returns nothing yet"),
+    ("09-2", 0, "Some images stay"),
+    ("09-2", 1, "more than one"),
+    ("09-2", 2, "two eigenvalues"),
+    ("09-2", 1024, "change nothing at all"),
+    ("09-2", 511, "Hint"),
+    ("09-3", lambda here, original: paired_interval(original, here), "here minus original"),
+    ("09-3", one_standard_error, "one standard error"),
+    ("09-3", as_if_independent, "same images"),
+    ("09-3", of_single_images, "single images"),
+    ("09-3", lambda here, original: (0.0, 1.0), "Hint"),
+    ("09-3", lambda here, original: 0.1, "2 numbers"),
+    ("09-3", lambda here, original: None, "returns nothing yet"),
 ]

@@ -1,39 +1,60 @@
 """Right and wrong answers to the exercises of chapter 11."""
 
-import itertools
+import math
+
+from scipy.stats import norm
 
 
-def eigenspaces(size, patch, channels):
-    first = channels * patch**2
-    return first, channels * size**2 - first
+def turn(indices, images, direction):
+    return next((i for i, x, d in zip(indices, images, direction, strict=True) if x > d), math.inf)
 
 
-def on_lattice(i, j, patch, size):
-    return i * patch % size == 0 and j * patch % size == 0
+def contradict(x, v):
+    return x - 2 * (x @ v)[:, None] * v
 
 
-def same_space(sizes, a, b):
-    ends = list(itertools.accumulate(sizes))
-    return next(k for k, end in enumerate(ends) if a < end) == next(k for k, end in enumerate(ends) if b < end)
+def last_that_loses(indices, images, direction):
+    losing = [i for i, x, d in zip(indices, images, direction, strict=True) if x <= d]
+    return losing[-1] if losing else -math.inf
 
 
-def late_edges(sizes, a, b):
-    return same_space(sizes, max(a - 1, 0), max(b - 1, 0))
+def last_that_wins(indices, images, direction):
+    return turn(indices[::-1], images[::-1], direction[::-1])
 
 
-SOLUTIONS = {"11-1": eigenspaces, "11-2": on_lattice, "11-3": same_space}
+def position(indices, images, direction):
+    return turn(range(len(indices)), images, direction)
+
+
+def zero_if_none(indices, images, direction):
+    found = turn(indices, images, direction)
+    return found if math.isfinite(found) else 0
+
+
+Z = float(norm.ppf(0.9))
+SOLUTIONS = {"11-2": turn, "11-1": contradict, "11-3": (9 * Z) ** 2 * 1023}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("11-1", lambda size, patch, channels: eigenspaces(size, patch, 1), "Each channel"),
-    ("11-1", lambda size, patch, channels: eigenspaces(size, size // patch, channels), "counts patches"),
-    ("11-1", lambda size, patch, channels: (channels * patch**2, channels * size**2), "together"),
-    ("11-1", lambda size, patch, channels: (1, 2), "Hint"),
-    ("11-1", lambda size, patch, channels: 64, "Expected 2 numbers"),
-    ("11-2", lambda i, j, patch, size: i % patch == 0 and j % patch == 0, "one patch"),
-    ("11-2", lambda i, j, patch, size: i * patch % size == 0, "left to right"),
-    ("11-2", lambda i, j, patch, size: True, "Hint"),
-    ("11-2", lambda i, j, patch, size: 1, "True or False"),
-    ("11-3", late_edges, "begin with 0"),
-    ("11-3", lambda sizes, a, b: True, "Hint"),
-    ("11-3", lambda sizes, a, b: None, "returns nothing yet"),
+    ("11-2", position, "position in the list"),
+    ("11-2", last_that_loses, "still wins"),
+    ("11-2", last_that_wins, "first one is asked"),
+    ("11-2", lambda i, x, d: turn(i, d, x), "where the images do"),
+    ("11-2", zero_if_none, "math.inf"),
+    ("11-2", lambda i, x, d: 1, "Hint"),
+    ("11-2", lambda i, x, d: None, "returns nothing yet"),
+    ("11-1", lambda x, v: x - (x @ v)[:, None] * v, "takes the feature away"),
+    ("11-1", lambda x, v: -x, "noise round as well"),
+    ("11-1", lambda x, v: x - 2 * v, "depends on the sample"),
+    ("11-1", lambda x, v: x + 2 * (x @ v)[:, None] * v, "mind the sign"),
+    ("11-1", lambda x, v: -(x @ v)[:, None] * v, "noise must stay"),
+    ("11-1", lambda x, v: 2 * (x @ v)[:, None] * v - x, "negative of the right answer"),
+    ("11-1", lambda x, v: 0 * x, "Hint"),
+    ("11-1", lambda x, v: x @ v, "shape"),
+    ("11-1", lambda x, v: ..., "returns nothing yet"),
+    ("11-3", 9 * Z * math.sqrt(1023), "This is √n"),
+    ("11-3", (3 * Z) ** 2 * 1023, "n has σ⁴"),
+    ("11-3", 8.1**2 * 1023, "which argument"),
+    ("11-3", (9 * Z) ** 2, "directions of noise"),
+    ("11-3", 9 * Z * 1023, "under a root"),
+    ("11-3", 50_000, "Hint"),
 ]

@@ -66,11 +66,11 @@ def test_a_figure_of_yours(executed: dict[str, Any]) -> None:
 def test_a_chapter_of_yours(executed: dict[str, Any]) -> None:
     root = executed["folder_of_the_checkout"]
     (root / "_config.yml").write_text("title: small\n", encoding="utf-8")
-    (root / "_toc.yml").write_text("format: jb-book\nroot: book/10-my-chapter\n", encoding="utf-8")
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/12-my-chapter\n", encoding="utf-8")
     command = [sys.executable, str(ROOT / "book" / "execute.py"), "--root", str(root), "--output", str(root / "out")]
-    finished = subprocess.run([*command, "--chapter", "10"], capture_output=True, text=True, timeout=300)
+    finished = subprocess.run([*command, "--chapter", "12"], capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    chapter = nbformat.read(root / "out" / "source" / "book" / "10-my-chapter.ipynb", as_version=4)
+    chapter = nbformat.read(root / "out" / "source" / "book" / "12-my-chapter.ipynb", as_version=4)
     assert any("text/html" in output.get("data", {}) for output in chapter.cells[-2].outputs)
 
 
@@ -101,5 +101,5 @@ def test_every_command_is_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:nadtools|tests|book)/[\w/.]+)`", PAGE))))
 def test_every_file_is_there(path: str) -> None:
-    ours = "10" in path or path == "book/results"
+    ours = "12" in path or path == "book/results"
     assert ours or (ROOT / path).exists()

@@ -9,9 +9,9 @@ import pytest
 import torch
 from companion import experiments, two_features
 from companion import photographs as module
-from companion.chapter_06.claims import poisoning_claims
-from companion.chapter_07.claims import flipping_claims
-from companion.chapter_07.experiments import ARMS, paired_interval
+from companion.chapter_08.claims import poisoning_claims
+from companion.chapter_09.claims import flipping_claims
+from companion.chapter_09.experiments import ARMS, paired_interval
 from companion.patches import load_patches
 
 import nadtools as nt

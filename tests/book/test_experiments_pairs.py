@@ -8,12 +8,12 @@ import pytest
 import torch
 from companion import experiments
 from companion import two_features as module
-from companion.chapter_08 import experiments as chapter_08
-from companion.chapter_08.claims import pair_claims
-from companion.chapter_08.experiments import load_pairs
-from companion.chapter_09 import experiments as chapter_09
-from companion.chapter_09.claims import concatenation_claims
-from companion.chapter_09.experiments import load_transition
+from companion.chapter_10 import experiments as chapter_10
+from companion.chapter_10.claims import pair_claims
+from companion.chapter_10.experiments import load_pairs
+from companion.chapter_11 import experiments as chapter_11
+from companion.chapter_11.claims import concatenation_claims
+from companion.chapter_11.experiments import load_transition
 from companion.patches import load_patches
 
 import nadtools as nt
@@ -62,9 +62,9 @@ def linear_pair(monkeypatch, directions, first, second, noise=0.0, **changes):
     weight = first * problem.direction(0) + second * problem.direction(1)
     weight += noise * problem.direction(0, nt.random_basis((32, 32), seed=5)[7])
     measured = dict.fromkeys(("train_accuracy", "test_accuracy", "train_loss", "test_loss"), 0.0)
-    monkeypatch.setattr(chapter_08, "fit", lambda *arguments: (Linear(weight), measured))
+    monkeypatch.setattr(chapter_10, "fit", lambda *arguments: (Linear(weight), measured))
     changes = {"num_test": 4000, "num_points": 8, "extent": 1.0} | changes
-    return chapter_08._train_pair(plan(directions=directions, **changes), {"first": 0, "second": 1, "seed": 0})
+    return chapter_10._train_pair(plan(directions=directions, **changes), {"first": 0, "second": 1, "seed": 0})
 
 
 def test_pairs_are_trained_as_the_appendix_says(folder, lenet, trained_on):
@@ -146,7 +146,7 @@ def test_sections_are_those_of_the_network(monkeypatch, directions):
     row = linear_pair(monkeypatch, directions, 1.0, 0.5)
     expected = np.linspace(-1, 1, 5)[None] + 0.5 * np.linspace(-1, 1, 5)[:, None]
     for name in ("section", "section_point"):
-        np.testing.assert_allclose(chapter_08._decoded(row[name], 5), expected, atol=1e-4)
+        np.testing.assert_allclose(chapter_10._decoded(row[name], 5), expected, atol=1e-4)
 
 
 def test_a_reflected_feature_says_the_other_class_and_keeps_the_rest(directions):
@@ -182,7 +182,7 @@ def test_images_beside_a_direction(folder, lenet, trained_on):
     for name in ("test_accuracy_images", "test_accuracy_direction", "follows_images", "margin", "margin_found"):
         assert np.isfinite(stored[name][both]).all() or name == "margin"
         assert np.isnan(stored[name][~both]).all()
-    assert chapter_09._read_images.cache_info().currsize == 0, "the images outlive the run"
+    assert chapter_11._read_images.cache_info().currsize == 0, "the images outlive the run"
 
 
 def test_a_training_that_stays_at_chance_is_repeated_with_half_the_learning_rate(monkeypatch):

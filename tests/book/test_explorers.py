@@ -14,10 +14,10 @@ from companion.chapter_03.landscape import two_weight_landscape
 from companion.chapter_04 import explorer as chapter_04
 from companion.chapter_04 import nads_explorer
 from companion.chapter_05 import mixture_explorer
-from companion.chapter_06 import poisoning_explorer
-from companion.chapter_07 import flipping_explorer
-from companion.chapter_08 import pair_explorer
-from companion.chapter_09 import concatenation_explorer
+from companion.chapter_08 import poisoning_explorer
+from companion.chapter_09 import flipping_explorer
+from companion.chapter_10 import pair_explorer
+from companion.chapter_11 import concatenation_explorer
 from companion.explorer import StaticNotice, live_only
 from companion.patches import load_patches
 

@@ -18,7 +18,7 @@ from companion.chapter_03.explorer import draw_landscape
 from companion.chapter_03.landscape import two_weight_landscape
 from companion.chapter_04.figures import plot_alignment, plot_convergence, plot_spectra
 from companion.chapter_04.pictures import plot_atlas, plot_nads
-from companion.chapter_08.explorer import draw_section
+from companion.chapter_10.explorer import draw_section
 from companion.explorer import pictures
 from companion.figures import (
     plot_accuracy_map,

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion.chapter_06.figures import plot_index_map, plot_poisoning
-from companion.chapter_07.figures import plot_arms
+from companion.chapter_08.figures import plot_index_map, plot_poisoning
+from companion.chapter_09.figures import plot_arms
 from companion.figures import plot_gallery, plot_images, plot_over_indices
 from companion.photographs import over_carriers
 from PIL import Image

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import plotly.io
 import pytest
-from companion.chapter_08.figures import plot_pairs, plot_sections
-from companion.chapter_09.figures import plot_curved_and_straight, plot_transition
+from companion.chapter_10.figures import plot_pairs, plot_sections
+from companion.chapter_11.figures import plot_curved_and_straight, plot_transition
 from playwright.sync_api import sync_playwright
 
 AXIS = np.linspace(-2, 2, 5)

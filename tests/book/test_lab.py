@@ -52,10 +52,10 @@ PLANS = {
     "03": Plan(("m", "learning rate", "σ", "θ at the start", "φ at the start")),
     "04": Plan((), "Compute", "networks", ("NAD",)),
     "05": Plan(("angle t, °", "NAD a", "NAD b", "ε", "σ"), "Train", "epochs"),
-    "06": Plan(("test image", "carrier of", "NAD index", "ε", "replaces")),
-    "07": Plan(("test image", "basis", "order")),
-    "08": Plan((), "Train", "epochs"),
-    "09": Plan((), "Train", "epochs"),
+    "08": Plan(("test image", "carrier of", "NAD index", "ε", "replaces")),
+    "09": Plan(("test image", "basis", "order")),
+    "10": Plan((), "Train", "epochs"),
+    "11": Plan((), "Train", "epochs"),
 }
 
 

@@ -24,13 +24,13 @@ import pytest
 import torch
 from companion import experiments, published
 from companion.chapter_04.claims import agreement
-from companion.chapter_06 import claims as chapter_06
-from companion.chapter_07 import claims as chapter_07
+from companion.chapter_06 import figures as chapter_06
 from companion.chapter_08 import claims as chapter_08
-from companion.chapter_08.experiments import load_pairs as load_pairs_of
 from companion.chapter_09 import claims as chapter_09
-from companion.chapter_09.experiments import load_transition
-from companion.chapter_10 import figures as chapter_10
+from companion.chapter_10 import claims as chapter_10
+from companion.chapter_10.experiments import load_pairs as load_pairs_of
+from companion.chapter_11 import claims as chapter_11
+from companion.chapter_11.experiments import load_transition
 from companion.evidence import Mark
 from companion.waves import mean_alignments, noise_ceiling
 from scipy.optimize import isotonic_regression
@@ -779,7 +779,7 @@ CHAPTER_5 = [
 ]
 
 
-# Chapter 6: poisoned photographs
+# Chapter 8: poisoned photographs
 
 PHOTOGRAPHS = {
     "cifar10": "50,000 images",
@@ -807,7 +807,7 @@ def claims_that(hold: bool, marks: Iterable[Mark], stored: pd.DataFrame) -> str:
 
 
 def poisoning_claims_hold(architecture: str) -> str:
-    return claims_that(True, chapter_06.MARKS, largest("A7", architecture))
+    return claims_that(True, chapter_08.MARKS, largest("A7", architecture))
 
 
 def switch(architecture: str) -> tuple[int, int]:
@@ -879,7 +879,7 @@ def where_the_carrier_is_no_wall() -> tuple[float, float, str, str]:
     return better[0], better[-1], *at(both.carried, 100, digits=1), *at(both.before, 100, digits=1)
 
 
-CHAPTER_6 = [
+CHAPTER_8 = [
     Stated(
         "The two curves differ by {:.1f} points on average.",
         lambda: 100 * beside_what_lies_before().gain.abs().mean(),
@@ -946,7 +946,7 @@ CHAPTER_6 = [
 ]
 
 
-# Chapter 7: flipped photographs
+# Chapter 9: flipped photographs
 
 
 def arms(architecture: str) -> pd.Series:
@@ -986,7 +986,7 @@ def lenet_fits() -> tuple[str, ...]:
 def marks_of_flipping() -> str:
     return so(
         all(
-            (chapter_07.LITTLE if name in ("logreg", "mlp") else chapter_07.MUCH).measure(largest("A8", name)).holds[0]
+            (chapter_09.LITTLE if name in ("logreg", "mlp") else chapter_09.MUCH).measure(largest("A8", name)).holds[0]
             for name in ("logreg", "mlp", "lenet", "resnet18")
         ),
         "all four networks meet them",
@@ -998,7 +998,7 @@ def resnet_flipped() -> tuple[Any, ...]:
     return *values, int(largest("A8", "resnet18").num_test.iloc[0])
 
 
-CHAPTER_7 = [
+CHAPTER_9 = [
     Stated("its accuracy falls by {} points", lambda: lenet_loses()[0]),
     Stated(
         "The stored runs use {} for logistic regression, the MLP and LeNet, and {} for a narrow ResNet-18",
@@ -1040,7 +1040,7 @@ CHAPTER_7 = [
 ]
 
 
-# Chapter 8: pairs of NADs
+# Chapter 10: pairs of NADs
 
 MAXIMUM_MARGIN = math.degrees(math.atan2(1.0, 0.5))
 
@@ -1078,7 +1078,7 @@ def large_losses(architecture: str) -> tuple[str, int, str]:
 
 
 def claim_that_fails() -> str:
-    marks = chapter_08.marks_of(isotropic=False)
+    marks = chapter_10.marks_of(isotropic=False)
     (failed,) = [mark for mark in marks if not all(mark.measure(load_pairs("lenet").table).holds)]
     return so(failed is marks[-1], "last")
 
@@ -1117,7 +1117,7 @@ def slower_trainings(architecture: str) -> int:
     return int((rates < rates.max()).sum())
 
 
-CHAPTER_8 = [
+CHAPTER_10 = [
     Stated(
         "The maps at the head of this chapter are of full ones, with {:,} samples each",
         lambda: made_with(load_pairs("lenet").table, "num_train"),
@@ -1140,7 +1140,7 @@ CHAPTER_8 = [
     ),
     Stated(
         "{} claim fails: two late features",
-        lambda: claims_that(False, chapter_08.marks_of(isotropic=False), load_pairs("resnet18").table).capitalize(),
+        lambda: claims_that(False, chapter_10.marks_of(isotropic=False), load_pairs("resnet18").table).capitalize(),
     ),
     Stated(
         "at NAD 1000 in both channels it is right on {} % of the samples",
@@ -1166,7 +1166,7 @@ CHAPTER_8 = [
 ]
 
 
-# Chapter 9: photographs and hints
+# Chapter 11: photographs and hints
 
 
 def hints(architecture: str, part: str = "both", **data: str) -> pd.DataFrame:
@@ -1175,7 +1175,7 @@ def hints(architecture: str, part: str = "both", **data: str) -> pd.DataFrame:
 
 
 def transition_claims_that(hold: bool, architecture: str) -> str:
-    return claims_that(hold, chapter_09.marks_of(isotropic=architecture == "mlp"), transition(architecture))
+    return claims_that(hold, chapter_11.marks_of(isotropic=architecture == "mlp"), transition(architecture))
 
 
 def resnet_takes_the_hint() -> list[Any]:
@@ -1217,7 +1217,7 @@ def turn() -> tuple[int, int, str]:
     return last, first, listed(int(index) for index in alone.index if last < index < first)
 
 
-CHAPTER_9 = [
+CHAPTER_11 = [
     Stated(
         "$\\epsilon = {:g}$, $\\sigma = {:g}$ for LeNet and {:g} for the others",
         lambda: (
@@ -1325,8 +1325,8 @@ def mean_over_networks() -> str:
     return f"{(rows['infinite-width_error'] / rows['infinite-width_stderr']).abs().max():.1f}"
 
 
-def one_curve() -> chapter_10.OneCurve:
-    return chapter_10.fit_one_curve(table("samples"))
+def one_curve() -> chapter_06.OneCurve:
+    return chapter_06.fit_one_curve(table("samples"))
 
 
 def agrees_with_densenet() -> tuple[str, str]:
@@ -1350,7 +1350,7 @@ def energy_falls() -> str:
     return so(ours[0] - ours[1] > 0.02 > 2 * (drawn[0] - drawn[1]), "where that of our networks does not")
 
 
-CHAPTER_10 = [
+CHAPTER_06 = [
     Stated(
         "none of the four networks learned a wave: no accuracy exceeds {} %",
         lambda: within(100 * closed_form_over_waves().query("alpha < 0.1").accuracy.max(), 5),
@@ -1382,11 +1382,11 @@ CHAPTERS = {
     "04-nads": CHAPTER_4,
     "04b-estimating-nads": CHAPTER_4B,
     "05-nads-and-learning": CHAPTER_5,
-    "06-poisoning": CHAPTER_6,
-    "07-flipping": CHAPTER_7,
-    "08-two-features": CHAPTER_8,
-    "09-simplicity": CHAPTER_9,
-    "10-no-network": CHAPTER_10,
+    "08-poisoning": CHAPTER_8,
+    "09-flipping": CHAPTER_9,
+    "10-two-features": CHAPTER_10,
+    "11-simplicity": CHAPTER_11,
+    "06-no-network": CHAPTER_06,
 }
 
 

@@ -64,7 +64,7 @@ def _optimizer_parameters(scale: Scale, architecture: str, schedule: str) -> dic
     small, smoke = architecture in SMALL, scale == "smoke"
     if scale == "laptop" and architecture == "densenet121":
         parameters["build_options"] = {"width": 0.125}
-    # As chapter 8's trainings, or as those of chapters 1 and 5 at their full length. The deep networks of chapter 8
+    # As chapter 10's trainings, or as those of chapters 1 and 5 at their full length. The deep networks of chapter 10
     # differ from LeNet in peak and weight decay, as the paper says.
     training = parameters["config"] | {"epochs": 1 if smoke else 20}
     if schedule == "momentum":
@@ -110,7 +110,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "optimizer",
-        "test accuracy on D(v) over NADs under the schedules of chapters 5 and 8",
+        "test accuracy on D(v) over NADs under the schedules of chapters 5 and 10",
         {"architecture": ("lenet", "vgg11", "resnet18", "densenet121"), "schedule": ("clipped", "momentum")},
         _optimizer_parameters,
         _optimizer,

@@ -1,20 +1,7 @@
-"""Chapter 6: Does a network follow a carrier along a NAD?"""
+"""Chapter 6: What of all this is the architecture?"""
 
 from __future__ import annotations
 
-from companion.chapter_06.claims import poisoning_claims
-from companion.chapter_06.explorer import PoisoningExplorer, poisoning_explorer
-from companion.chapter_06.figures import plot_index_map, plot_poisoning
-from companion.patches import load_patches, load_thumbnails
-from companion.photographs import over_carriers
+from companion.chapter_06.figures import fit_one_curve, plot_layers, plot_thresholds
 
-__all__ = [
-    "PoisoningExplorer",
-    "load_patches",
-    "load_thumbnails",
-    "over_carriers",
-    "plot_index_map",
-    "plot_poisoning",
-    "poisoning_claims",
-    "poisoning_explorer",
-]
+__all__ = ["fit_one_curve", "plot_layers", "plot_thresholds"]

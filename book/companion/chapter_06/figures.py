@@ -1,156 +1,119 @@
-"""Poisoned images, and accuracies over the index and the size of the carrier."""
+"""The recursion layer by layer, and accuracies over α: of several networks, or of one over samples and noise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
+from scipy.optimize import curve_fit
+from scipy.special import expit
 
-from companion.figures.images import as_pixels, frame, png
-from companion.parts import (
-    Array,
-    ArrayLike,
-    as_array,
-    as_mapping,
-    buttons_for,
-    colour_bar,
-    dropdown_layout,
-    finish,
-    slider_layout,
-    title_height,
-)
-from companion.style import SEQUENTIAL
+from companion.parts import as_mapping, check_columns, colour_of, finish, rank_correlation
+from companion.style import DIVERGING
 
-__all__ = ["plot_index_map", "plot_poisoning"]
+__all__ = ["OneCurve", "fit_one_curve", "plot_layers", "plot_thresholds"]
+
+_SMALLEST = 1e-4  # what is less is drawn there
 
 
-def plot_poisoning(
-    before: ArrayLike,
-    after: ArrayLike,
-    names: Sequence[str],
-    indices: Sequence[int],
-    epsilons: Sequence[float],
-    title: str | None = None,
-) -> go.Figure:
-    """Draw images before and after poisoning, and the difference, magnified.
-
-    A dropdown chooses the image, one slider the NAD's index, another ε. They change different properties (the picture,
-    and the part of it that shows along either axis), so they can be moved in any order.
+def plot_layers(correlations: Mapping[str, Any], title: str | None = None, *, alt: str | None = None) -> go.Figure:
+    """Draw one small image a layer: what comes back to its middle, beside what comes back to the other positions.
 
     Parameters
     ----------
-    before
-        Shape (images, channels, h, w), in [0, 1].
-    after
-        Shape (images, indices, epsilons, channels, h, w). Pixels outside [0, 1] are drawn as 0 or 1.
-    names
-        Of the images.
-    indices, epsilons
+    correlations
+        From a layer's name to an image of any size with values between -1 and 1.
+    title, alt
     """
-    originals, poisoned = as_array(before, "before"), as_array(after, "after")
-    expected = (len(names), len(indices), len(epsilons), *originals.shape[1:])
-    if originals.ndim != 4 or len(originals) != len(names) or poisoned.shape != expected or 0 in expected:
-        raise ValueError(
-            f"got before {originals.shape} and after {poisoned.shape} for {len(names)} images, {len(indices)} indices "
-            f"and {len(epsilons)} values of epsilon; expected (images, channels, h, w) and "
-            "(images, indices, epsilons, channels, h, w)"
+    given = {name: np.asarray(image, dtype=float) for name, image in as_mapping(correlations, "correlations").items()}
+    columns = min(3, len(given))
+    rows = -(-len(given) // columns)
+    figure = make_subplots(rows, columns, subplot_titles=list(given), vertical_spacing=0.16, horizontal_spacing=0.05)
+    for number, image in enumerate(given.values()):
+        row, column = number // columns + 1, number % columns + 1
+        z, gap = image.astype("float32"), int(len(image) < 20)  # where they are few, positions can be counted
+        shown = go.Heatmap(z=z, colorscale=DIVERGING, zmin=-1, zmax=1, xgap=gap, ygap=gap, showscale=False)
+        figure.add_trace(shown, row, column)
+        figure.update_xaxes(visible=False, constrain="domain", row=row, col=column)
+        across = figure.get_subplot(row, column).yaxis.anchor
+        figure.update_yaxes(
+            visible=False, autorange="reversed", scaleanchor=across, constrain="domain", row=row, col=column
         )
-    height, width = originals.shape[2:]
-    sources = []
-    for original, variants in zip(originals, poisoned, strict=True):
-        change = variants - original
-        # Each difference fills its own range: a carrier of norm 0.05 changes a pixel by a thousandth.
-        largest = np.abs(change).max((2, 3, 4), keepdims=True)
-        magnified = 0.5 + change / (2 * np.where(largest > 0, largest, 1))
-        sources.append([png(as_pixels(original, "before")), png(_sheet(variants)), png(_sheet(magnified))])
-    titles = ("before", "after", "difference<br>(magnified)")
-    figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.03)
-    for column, source in enumerate(sources[0], 1):
-        figure.add_trace(go.Image(source=source, hoverinfo="skip"), 1, column)
-        frame(figure, column, height, width)
-    buttons = [
-        {"label": name, "method": "restyle", "args": [{"source": pictures}, [0, 1, 2]]}
-        for name, pictures in zip(names, sources, strict=True)
-    ]
-    across = [
-        {"label": str(index), "method": "relayout", "args": [_window("x", k, width)]} for k, index in enumerate(indices)
-    ]
-    down = [
-        {"label": f"{epsilon:g}", "method": "relayout", "args": [_window("y", k, height)]}
-        for k, epsilon in enumerate(epsilons)
-    ]
-    sliders = [slider_layout(across, "index of the NAD: ", -0.02), slider_layout(down, "ε = ", -0.42)]
-    top, bottom = 96 + title_height(title), 200
-    figure.update_layout(sliders=sliders, updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 42}}])
-    alt = (
-        f"{title or 'Poisoning'}: an image before and after, and the magnified difference. Controls choose the "
-        f"image ({', '.join(names)}), the index of the NAD ({', '.join(map(str, indices))}) and ε."
-    )
-    margin = {"l": 8, "r": 8, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=210 + top + bottom, margin=margin)
+    alt = alt or f"{title or 'Layers'}: one image for each of {', '.join(given)}."
+    return finish(figure, title, alt, height=60 + 210 * rows, margin={"l": 12, "r": 12, "b": 12, "t": 84})
 
 
-def plot_index_map(
-    values: Mapping[str, ArrayLike],
-    indices: Sequence[int],
-    epsilons: Sequence[float],
-    title: str | None = None,
+def plot_thresholds(
+    tables: Mapping[str, pd.DataFrame], title: str | None = None, *, alt: str | None = None
 ) -> go.Figure:
-    """Draw maps of shares over the index of the NAD and over ε, with the numbers in the cells.
+    """Draw test accuracy over α, one point a wave, for several networks in one panel.
 
     Parameters
     ----------
-    values
-        From the name of a map to its values, shape (epsilons, indices), in [0, 1]; NaN leaves a cell blank. A dropdown
-        chooses the map where there are several.
-    indices, epsilons
+    tables
+        From a network's name to a table of its waves with the columns ``alpha`` (as a multiple of its mean over all
+        directions) and ``accuracy``; the index names the waves.
+    title, alt
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a table lacks a column.
     """
-    maps = {name: as_array(given, name) for name, given in as_mapping(values, "values").items()}
-    for name, grid in maps.items():
-        if grid.shape != (len(epsilons), len(indices)) or not grid.size:
-            raise ValueError(
-                f"got {name!r} of shape {grid.shape}; expected ({len(epsilons)}, {len(indices)}): (epsilons, indices)"
-            )
-    figure = go.Figure()
-    for number, (name, grid) in enumerate(maps.items()):
-        most = max(float(np.nanmax(grid, initial=0.1)), 0.1)  # a map's own largest value: what differs, shows
-        figure.add_heatmap(
-            x=[str(index) for index in indices],
-            y=[f"{epsilon:g}" for epsilon in epsilons],
-            z=np.round(grid, 4),
-            zmin=0.0,
-            zmax=most,
-            colorscale=SEQUENTIAL,
-            visible=number == 0,
-            texttemplate="%{z:.0%}",
-            hovertemplate=f"{name}<br>index %{{x}}, ε = %{{y}}<br>%{{z:.1%}}<extra></extra>",
-            colorbar=colour_bar((0.0, 1.0), 200, y=-0.28, tickformat=".0%"),
+    figure, lines = go.Figure(), []
+    for number, (label, table) in enumerate(as_mapping(tables, "tables").items()):
+        check_columns(label, table, ("alpha", "accuracy"))
+        alpha, accuracy = (table[name].to_numpy(float) for name in ("alpha", "accuracy"))
+        rho = rank_correlation(alpha, accuracy)
+        lines.append(f"{label}: {rho}")
+        figure.add_scatter(
+            x=np.maximum(alpha, _SMALLEST).astype("float32"),
+            y=accuracy.astype("float32"),
+            text=[str(place) for place in table.index],
+            mode="markers",
+            marker={"color": colour_of(label, number), "size": 7, "opacity": 0.75},
+            name=lines[-1],
+            hovertemplate="%{text}: α %{x:.2g} times the mean, accuracy %{y:.1%}<extra></extra>",
         )
-    figure.update_xaxes(title="index of the NAD", type="category", showgrid=False)
-    figure.update_yaxes(title="ε", type="category", showgrid=False)
-    top, bottom = 34 + title_height(title), 110
-    if len(maps) > 1:
-        figure.update_layout(updatemenus=[dropdown_layout(buttons_for(maps, range(len(maps))))])
-        top += 40
-    alt = f"{title or 'Maps'} over the index of the NAD and ε: " + "; ".join(
-        f"{name} from {np.nanmin(grid):.0%} to {np.nanmax(grid):.0%}" for name, grid in maps.items()
-    )
-    alt += "."
-    margin = {"l": 60, "r": 12, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=240 + top + bottom, margin=margin)
+    figure.update_xaxes(type="log", tickformat="~g", title="α(v) / mean, without any network")
+    figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=[0.45, 1.02])
+    alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
+    return finish(figure, title, alt, height=460, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})
 
 
-def _sheet(variants: Array) -> Array:
-    """Variants (indices, epsilons, channels, h, w) side by side, as one picture (epsilons h, indices w, 3)."""
-    return np.concatenate(
-        [np.concatenate([as_pixels(one, "after") for one in column], axis=0) for column in variants], axis=1
-    )
+class OneCurve(NamedTuple):
+    """Accuracies as one logistic curve of x = α n^p / σ^q, n in thousands of samples."""
+
+    x: pd.Series  #: of each row whose α is not zero
+    samples_power: float  #: p
+    noise_power: float  #: q
+    deviation: float  #: of accuracies from the curve, root mean square
+    of_alpha_alone: float  #: the same for a curve of α
+    grid: tuple[np.ndarray, np.ndarray]  #: the curve itself: x, accuracy
 
 
-def _window(axis: Literal["x", "y"], position: int, size: int) -> dict[str, list[float]]:
-    """The part of the two sheets that shows, along one axis."""
-    edges = [position * size - 0.5, (position + 1) * size - 0.5]
-    return {f"{axis}axis{number}.range": edges[:: 1 if axis == "x" else -1] for number in (2, 3)}
+def fit_one_curve(table: pd.DataFrame) -> OneCurve:
+    """Fit one curve, from 1/2 to 1, by least squares.
+
+    The table has the columns ``alpha`` (over its mean), ``samples``, ``sigma`` and ``test_accuracy``, as the experiment
+    ``samples`` stores them. Waves that are lost have no place on a logarithmic axis.
+    """
+    check_columns("table", table, ("alpha", "samples", "sigma", "test_accuracy"))
+    kept = table[table["alpha"] > _SMALLEST]
+    accuracy = kept["test_accuracy"].to_numpy(float)
+    logs = np.log10([kept["alpha"], kept["samples"] / 1000, kept["sigma"]])
+
+    def curve(logs: np.ndarray, start: float, slope: float, p: float = 0.0, q: float = 0.0) -> np.ndarray:
+        return np.asarray(0.5 + 0.5 * expit(slope * (logs[0] + p * logs[1] - q * logs[2]) - start))
+
+    alone, _ = curve_fit(lambda x, start, slope: curve(x, start, slope), logs, accuracy, [0.0, 2.0])
+    found, _ = curve_fit(curve, logs, accuracy, [0.0, 2.0, 0.5, 2.0])
+    deviations = [float(np.sqrt(np.mean((accuracy - curve(logs, *fit)) ** 2))) for fit in (found, alone)]
+    x = pd.Series(10 ** (logs[0] + found[2] * logs[1] - found[3] * logs[2]), kept.index)
+    grid = np.geomspace(x.min(), x.max(), 60)
+    line = curve(np.array([np.log10(grid), 0 * grid, 0 * grid]), *found[:2])
+    return OneCurve(x, float(found[2]), float(found[3]), deviations[0], deviations[1], (grid, line))

@@ -1,17 +1,21 @@
-"""Chapter 7: What if the photographs stood in the reverse order of the NADs?"""
+"""Chapter 7: Beyond convolutions."""
 
 from __future__ import annotations
 
-from companion.chapter_07.claims import flipping_claims
-from companion.chapter_07.explorer import FlippingExplorer, flipping_explorer
-from companion.chapter_07.figures import plot_arms
-from companion.patches import load_patches, load_thumbnails
+from companion.chapter_07.experiments import NETWORKS
+from companion.chapter_07.figures import (
+    LABELS,
+    lattice_share,
+    load_stored,
+    plot_poisoned,
+    plot_rows,
+    plot_spectra,
+    plot_trainings,
+    plot_two,
+    positions_table,
+)
 
 __all__ = [
-    "FlippingExplorer",
-    "flipping_claims",
-    "flipping_explorer",
-    "load_patches",
-    "load_thumbnails",
-    "plot_arms",
-]
+    "LABELS", "NETWORKS", "lattice_share", "load_stored", "plot_poisoned", "plot_rows",
+    "plot_spectra", "plot_trainings", "plot_two", "positions_table",
+]  # fmt: skip

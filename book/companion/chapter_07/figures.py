@@ -1,79 +1,157 @@
-"""Accuracies on flipped images."""
+"""Spectra with steps, the rows that a recurrent network sees, and what is stored of the trainings on both sides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
+import torch
+from torch import Tensor
 
-from companion.parts import COLOURS, ArrayLike, as_mapping, as_vector, finish, title_height
+from companion.chapter_07.experiments import NETWORKS
+from companion.figures import plot_curves, plot_over_indices
+from companion.parts import COLOURS, finish, title_height
+from companion.photographs import over_carriers
+from companion.stored import EXPERIMENTS, NotStoredError, load_table
+from companion.style import stored
+from nadtools.nads import NADs
 
-__all__ = ["plot_arms"]
+__all__ = [
+    "LABELS", "lattice_share", "load_stored", "plot_poisoned", "plot_rows", "plot_spectra",
+    "plot_trainings", "plot_two", "positions_table",
+]  # fmt: skip
+
+LABELS: Final = {
+    "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt", "lstm": "LSTM",
+}  # fmt: skip
+_SMALLEST = 1e-5  # what is less is drawn there
 
 
-def plot_arms(
-    accuracies: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
-    title: str | None = None,
-    *,
-    chance: float | None = None,
-) -> go.Figure:
-    """Draw test accuracies as bars, in groups, with the training accuracy of each as an open circle.
+def lattice_share(images: Tensor, patch: int) -> Tensor:
+    """Shares of the energy of images (..., h, w) that lie in the space of images that repeat with the patch: (...).
 
-    Parameters
-    ----------
-    accuracies
-        From the group, for instance an architecture, to the name of a bar, to its test and training accuracies, one for
-        each seed. A bar is their mean; more than one have their range as an error bar. Groups may lack bars.
-    chance
-        Where a dotted line says what guessing reaches.
+    A patch has ``patch`` pixels on a side, of which h and w are multiples.
     """
-    groups = {
-        label: {
-            name: (as_vector(pair[0], f"test of {name!r}"), as_vector(pair[1], f"train of {name!r}", len(pair[0])))
-            for name, pair in as_mapping(bars, f"bars of {label!r}").items()
-        }
-        for label, bars in as_mapping(accuracies, "accuracies").items()
-    }
-    names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
+    *_, height, width = images.shape
+    tiles = images.to(torch.float64).unflatten(-1, (width // patch, patch)).unflatten(-3, (height // patch, patch))
+    mean = tiles.mean((-4, -2))
+    return mean.square().sum((-2, -1)) * (height // patch) * (width // patch) / tiles.square().sum((-4, -3, -2, -1))
+
+
+def plot_spectra(nads: Mapping[str, NADs], title: str | None = None) -> go.Figure:
+    """Draw what each direction is worth to other networks than those that chose it, over the mean of all directions."""
+    curves = {}
+    for label, one in nads.items():
+        relative = (one.held_out / one.held_out.mean()).clamp_min(_SMALLEST).numpy()
+        curves[label] = (np.arange(len(relative)), relative)
+    ends = {label: one.num_resolved for label, one in nads.items()}
+    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g")
+    steps = "; ".join(f"{label}: {count} before the bulk" for label, count in ends.items())
+    figure.layout.meta = {**figure.layout.meta, "alt": f"{title or 'Spectra'}: directions told apart: {steps}."}
+    return figure
+
+
+def plot_rows(nads: NADs, title: str | None = None) -> go.Figure:
+    """Draw α of single pixels, averaged over the columns, for each row of the image."""
+    height, width = nads.image_shape[-2:]
+    alpha = nads.covariance().diagonal().reshape(-1, height, width).mean((0, 2))
+    rows = np.arange(1, height + 1)
+    relative = (alpha / alpha.mean()).clamp_min(_SMALLEST).numpy()
+    curves = {"a pixel of the row": (rows, relative)}
+    markers = tuple(curves)
+    return plot_curves(curves, "row, from the top", "α / mean", title, markers=markers, y_log=True, height=200)
+
+
+def load_stored(name: str, **options: Any) -> dict[str, pd.DataFrame]:
+    """The stored tables of an experiment, by network: those that are there."""
+    tables = {}
+    for network in EXPERIMENTS[name].selectors["network"]:
+        try:
+            tables[network] = load_table(name, network=network, **options)
+        except NotStoredError:
+            continue
+    return tables
+
+
+def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure | None:
+    """Draw test accuracy along NADs, the mean over seeds; the caption says the extremes on both sides of the last step.
+
+    The tables are those of the experiment ``beyond``, by network. Without any there is nothing to draw: None.
+    """
+    if not tables:
+        return None
+    curves, extremes = {}, []
+    for network, table in tables.items():
+        step = NETWORKS[network].bulk or NETWORKS[network].step
+        mean = table.groupby("index")["test_accuracy"].mean()
+        label = LABELS[network]
+        curves[f"{label}, bulk from {step}"] = (list(mean.index), list(mean))
+        before, after = mean[mean.index < step], mean[mean.index >= step]
+        extremes.append(f"{label} falls from {before.min():.0%} before its bulk to {after.max():.0%} or less in it")
+    figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
+    figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
+    record = next(iter(tables.values())).attrs
+    return stored(figure, {str(key): value for key, value in record.items()})
+
+
+def plot_poisoned(table: pd.DataFrame, title: str | None = None) -> go.Figure:
+    """Draw accuracies against the index of a carrier's NAD, the means over seeds.
+
+    The table is that of the experiment ``poisoned``.
+    """
+    curves = over_carriers(table)
+    dashed = [name for name in curves if "without" in name]
+    x, y = "index of the carrier's NAD", "accuracy, or share of answers"
+    return plot_over_indices(curves, y, title, x_title=x, dashed=dashed, y_range=(-0.02, 1.05))
+
+
+def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
+    """Draw, for each pair of features, test accuracy with either alone: the mean over seeds.
+
+    The table is that of the experiment ``two``.
+    """
+    mean = table.groupby(["first", "second"], sort=False).mean()
+    pairs = [f"NAD {int(first)}, large<br>NAD {int(second)}, half" for first, second in mean.index]
     figure = go.Figure()
-    for number, name in enumerate(names):
-        colour = COLOURS[number % len(COLOURS)]
-        having = {label: bars[name] for label, bars in groups.items() if name in bars}
-        test = np.array([pair[0].mean() for pair in having.values()])
-        train = np.array([pair[1].mean() for pair in having.values()])
-        above = np.array([pair[0].max() for pair in having.values()]) - test
-        below = test - np.array([pair[0].min() for pair in having.values()])
-        common = {
-            "x": [label.replace(" ", "<br>") for label in having],
-            "name": name,
-            "offsetgroup": name,
-            "legendgroup": name,
-        }
-        hover = f"{name}<br>%{{x}}<br>SPLIT %{{y:.1%}}<extra></extra>"
-        error = {"array": above, "arrayminus": below, "symmetric": False, "visible": bool((above + below).any())}
+    for number, (part, name) in enumerate({"first": "the large feature", "second": "the half"}.items()):
+        accuracy = mean[f"test_accuracy_{part}"].astype("float32")
+        hover = f"{name} alone<br>%{{x:.1%}}<extra></extra>"
         figure.add_bar(
-            y=test, marker={"color": colour}, error_y=error, hovertemplate=hover.replace("SPLIT", "test"), **common
+            x=accuracy,
+            y=pairs,
+            name=f"{name} alone",
+            orientation="h",
+            marker_color=COLOURS[number],
+            hovertemplate=hover,
         )
-        figure.add_scatter(
-            y=train,
-            mode="markers",
-            marker={"symbol": "circle-open", "size": 8, "color": colour, "line": {"width": 2}},
-            hovertemplate=hover.replace("SPLIT", "train"),
-            showlegend=False,
-            **common,
-        )
-    if chance is not None:
-        line = {"dash": "dot", "width": 1, "color": "#8c8c8c"}
-        figure.add_hline(y=chance, line=line, annotation_text="chance", annotation_position="top left")
-    figure.update_yaxes(title="accuracy", range=[0, 1.04], tickformat=".0%")
-    alt = f"{title or 'Accuracies'}: " + "; ".join(
-        f"{label}: " + ", ".join(f"{name} {pair[0].mean():.0%}" for name, pair in bars.items())
-        for label, bars in groups.items()
+    figure.update_xaxes(title="test accuracy", range=(0.4, 1.02), tickformat=".0%")
+    figure.update_yaxes(autorange="reversed")
+    alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
+    height = 60 * len(pairs) + 110 + title_height(title)
+    return finish(
+        figure,
+        title,
+        alt,
+        height=height,
+        margin={"l": 110, "r": 12, "t": 34 + title_height(title), "b": 60},
+        legend=legend,
     )
-    alt += ". Circles: training accuracy."
-    top = 34 + title_height(title)
-    legend = {"y": -0.2, "yanchor": "top"}
-    layout = {"barmode": "group", "scattermode": "group", "bargap": 0.25, "scattergap": 0.25}
-    margin = {"l": 60, "r": 12, "t": top, "b": 110}
-    return finish(figure, title, alt, height=260 + top + 110, margin=margin, legend=legend, **layout)
+
+
+def positions_table(table: pd.DataFrame) -> Any:
+    """Alignments and accuracies of a wave on the lattice and one off it, by the size of the position embeddings."""
+    table = table.assign(
+        wave=[f"({i:.0f}, {j:.0f})" for i, j in zip(table["frequency_i"], table["frequency_j"], strict=True)]
+    )
+    mean = table.groupby(["position_embedding", "wave"], sort=False)[
+        ["alpha_secant", "alpha_gradient", "test_accuracy"]
+    ].mean()
+    mean.columns = pd.Index(["α / mean, secant", "α / mean, gradient at 0", "accuracy"])
+    mean.index.names = ["positions", "wave"]
+    caption = "With larger position embeddings the lost wave is learned. The secant does not see why."
+    shown = mean.style.format("{:.1g}").format("{:.1%}", subset=["accuracy"]).format_index("{:g}", level=0)
+    return shown.set_caption(caption)

@@ -1,19 +1,20 @@
-"""Chapter 8: Which of two features does a network use?"""
+"""Chapter 8: Does a network follow a carrier along a NAD?"""
 
 from __future__ import annotations
 
-from companion.chapter_08.claims import pair_claims
-from companion.chapter_08.experiments import Pairs, load_pairs
-from companion.chapter_08.explorer import PairExplorer, pair_explorer
-from companion.chapter_08.figures import TrainedPairs, plot_pairs, plot_sections
+from companion.chapter_08.claims import poisoning_claims
+from companion.chapter_08.explorer import PoisoningExplorer, poisoning_explorer
+from companion.chapter_08.figures import plot_index_map, plot_poisoning
+from companion.patches import load_patches, load_thumbnails
+from companion.photographs import over_carriers
 
 __all__ = [
-    "PairExplorer",
-    "Pairs",
-    "TrainedPairs",
-    "load_pairs",
-    "pair_claims",
-    "pair_explorer",
-    "plot_pairs",
-    "plot_sections",
+    "PoisoningExplorer",
+    "load_patches",
+    "load_thumbnails",
+    "over_carriers",
+    "plot_index_map",
+    "plot_poisoning",
+    "poisoning_claims",
+    "poisoning_explorer",
 ]

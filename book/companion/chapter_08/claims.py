@@ -1,148 +1,127 @@
-"""Claims about pairs of directions: figures 2 and 4 to 8 of paper B."""
+"""Claims about poisoned photographs: figure 7 of paper A."""
 
 from __future__ import annotations
 
 import functools
-from typing import Final
+import itertools
+from typing import Final, get_args
 
 import numpy as np
 import pandas as pd
+import torch
+from scipy.optimize import linprog
 
-from companion.chapter_08.experiments import load_pairs
-from companion.evidence import Function, Mark, Measured, Stored, known, marks_table, points, share
-from companion.two_features import fits_every_run, means_over_seeds, slower
+from companion.evidence import Function, Mark, Measured, Stored, computed, deviation, marks_table, percent, points
+from nadtools import interventions
+from nadtools.directions import random_basis
 
-__all__ = ["CLAIMS", "marks_of", "pair_claims"]
-
-# Boundaries of maximum margin: the second feature is half as large as the first.
-_MAXIMUM_MARGIN: Final = float(np.degrees(np.arctan2(1.0, 0.5)))
-
-
-def _means(table: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
-    """By the pair of indices, with the angle in degrees; the smallest index, and the largest.
-
-    A pair with a diverged training has no average, and no claim about it holds.
-    """
-    names = ["test_accuracy", "test_accuracy_first", "test_accuracy_second", "angle_first"]
-    means = means_over_seeds(table, ["first", "second"], names)
-    firsts, seconds = (sorted(set(table[part])) for part in ("first", "second"))
-    if len(firsts) < 2 or firsts != seconds or len(means) != len(firsts) ** 2:
-        raise ValueError(
-            f"got {len(means)} pairs of the indices {firsts} and {seconds}; expected all pairs of at least two"
-        )
-    return means.assign(angle=np.degrees(means["angle_first"])), firsts[0], firsts[-1]
+__all__ = ["CLAIMS", "MARKS", "poisoning_claims"]
 
 
-def _range(values: pd.Series) -> float:
-    """Not a number if one of them is not known."""
-    return float(np.ptp(values.to_numpy()))
+def _over_carriers(table: pd.DataFrame) -> pd.Series:
+    """Mean clean accuracy by the index of the NAD that carries the code."""
+    return table[table["replace"] == "own"].groupby("index")["test_accuracy"].mean()
 
 
-def _degrees(angle: float) -> str:
-    return known(angle, f"{angle:.1f}°")
+def _costs(table: pd.DataFrame) -> pd.Series:
+    """What a carrier costs on clean images, by its index."""
+    reference = table[table["replace"] == "none"]["test_accuracy"].mean()
+    curve = _over_carriers(table)
+    if not np.isfinite(reference) or len(curve) < 3:
+        raise ValueError(f"got a reference of {reference} and {len(curve)} indices; expected a result of A7")
+    return reference - curve
 
 
-def solved_everywhere(table: pd.DataFrame) -> Measured:
-    least = float(_means(table)[0]["test_accuracy"].min(skipna=False))
-    return Measured(share(least), (least >= 0.98,))
+def rises(table: pd.DataFrame) -> Measured:
+    costs = _costs(table)
+    # Without any variation there is no rank correlation, and nothing rises. The index comes sorted.
+    if costs.nunique() == 1:
+        return Measured("no variation", (False,))
+    correlation = -float(np.corrcoef(np.arange(len(costs)), costs.rank())[0, 1])
+    return Measured(f"{correlation:.2f}", (correlation >= 0.8,))
 
 
-def channels_alike(table: pd.DataFrame) -> Measured:
-    means, _, _ = _means(table)
-    spread = float(np.max([_range(means[f"test_accuracy_{part}"]) for part in ("first", "second")]))
-    return Measured(points(spread), (spread <= 0.05,))
-
-
-def first_is_better(table: pd.DataFrame) -> Measured:
-    means, _, _ = _means(table)
-    least = float((means["test_accuracy_first"] - means["test_accuracy_second"]).min(skipna=False))
-    return Measured(points(least), (least > 0,))
-
-
-def one_angle(table: pd.DataFrame) -> Measured:
-    spread = _range(_means(table)[0]["angle"])
-    return Measured(_degrees(spread), (spread <= 10,))
-
-
-def late_pair_costs(table: pd.DataFrame) -> Measured:
-    means, early, late = _means(table)
-    fall = float(means["test_accuracy"][early, early] - means["test_accuracy"][late, late])
-    return Measured(points(fall), (fall >= 0.2,))
-
-
-def late_channel_is_neglected(table: pd.DataFrame) -> Measured:
-    means, early, late = _means(table)
-    alone = [means["test_accuracy_second"][early, late], means["test_accuracy_first"][late, early]]
-    most = float(np.max(np.abs(np.array(alone) - 0.5)))
+def last_cost_little(table: pd.DataFrame) -> Measured:
+    most = float(_costs(table).iloc[-2:].max())
     return Measured(points(most), (most <= 0.05,))
 
 
-def boundary_is_parallel(table: pd.DataFrame) -> Measured:
-    means, early, late = _means(table)
-    # The two directions are orthogonal, so the angles add up to 90 degrees.
-    angles = [90 - float(means["angle"][early, late]), float(means["angle"][late, early])]
-    return Measured(" and ".join(map(_degrees, angles)), (bool(np.max(angles) <= 15),))
+def first_costs_much(table: pd.DataFrame) -> Measured:
+    cost = float(_costs(table).iloc[0])
+    return Measured(points(cost), (cost >= 0.15,))
 
 
-def near_the_maximum_margin(table: pd.DataFrame) -> Measured:
-    means, early, _ = _means(table)
-    away = abs(float(means["angle"][early, early]) - _MAXIMUM_MARGIN)
-    return Measured(_degrees(away), (away <= 15,))
+_mark = functools.partial(Mark, read=lambda stored: stored.table("A7"))
+RISES = _mark("clean accuracy rises with the index: rank correlation at least 0.8", measure=rises)
+LAST = _mark("the last two carriers cost at most 5 points", measure=last_cost_little)
+FIRST = _mark("the first carrier costs at least 15 points", measure=first_costs_much)
+#: The paper's statements about figure 7.
+MARKS: Final = (RISES, LAST, FIRST)
 
 
-def _read(stored: Stored) -> pd.DataFrame:
-    return stored.load("B2", lambda **where: load_pairs(**where).table)
+def poisoning_claims(table: pd.DataFrame) -> pd.DataFrame:
+    """Hold the paper's statements about figure 7 against a result of A7, with the carrier's own coefficient replaced.
 
+    A row for each, with the columns claim, measured and verdict.
 
-_mark = functools.partial(Mark, read=_read, aside=slower)
-BOTH = _mark("both channels: at least 98 % at every pair", measure=solved_everywhere)
-UNIFORM = _mark("one channel: pairs differ by at most 5 points", measure=channels_alike)
-FIRST = _mark("the first channel alone is better at every pair; the least difference", measure=first_is_better)
-TILT = _mark("the boundary's angle differs by at most 10°", measure=one_angle)
-LATE = _mark("both channels: two late directions cost at least 20 points", measure=late_pair_costs)
-NEGLECTS = _mark("a late channel beside an early one: within 5 points of chance", measure=late_channel_is_neglected)
-PARALLEL = _mark("and the boundary is parallel to its direction, to within 15°", measure=boundary_is_parallel)
-MARGIN = _mark("two early directions: at most 15° away from the maximum margin", measure=near_the_maximum_margin)
-LOSS = _mark("training loss at most 0.01 in every run", measure=fits_every_run)
-
-
-def marks_of(isotropic: bool) -> tuple[Mark, ...]:
-    """What the paper says of networks that prefer no direction (figures 4 and 5), and of others (2, 6, 7 and 8)."""
-    return (BOTH, UNIFORM, FIRST, TILT, LOSS) if isotropic else (LATE, NEGLECTS, PARALLEL, MARGIN, LOSS)
-
-
-def pair_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
-    """Hold figures 2 and 4 to 8 against trainings on pairs, as in :class:`Pairs`; the mean over seeds counts.
-
-    It is a ValueError if a pair is missing, or there are fewer than two indices.
+    Raises
+    ------
+    ValueError
+        If the table lacks the reference without a carrier, or has fewer than three indices.
     """
-    return marks_table(marks_of(isotropic), table)
+    return marks_table(MARKS, table)
 
 
-def early_margin(stored: Stored, early: float, most: float) -> Measured:
-    """How far boundaries are from the one of maximum margin, at equal indices and at different ones."""
-    table = _read(stored)
-    chosen = table[table[["first", "second"]].max(axis=1) <= early]
-    pairs = chosen.groupby(["first", "second"])["angle_first"].agg(lambda one: one.mean(skipna=False)).reset_index()
-    first, second, angle = pairs.to_numpy().T
-    away = np.abs(np.degrees(angle) - _MAXIMUM_MARGIN)
-    text = ", ".join(f"{value:.1f}° at ({i:.0f}, {j:.0f})" for i, j, value in zip(first, second, away, strict=True))
-    parts = [part <= most for part in (away[first == second], away[first != second]) if len(part)]
-    return Measured(f"{text}{slower(table)}", tuple(bool(part.all()) for part in parts))
+def separable_by_carriers() -> Measured:
+    """Two classes on different coefficients lie on crossing lines, unless all the coefficients are replaced."""
+    source = torch.Generator().manual_seed(0)
+    x, y = 0.15 * torch.randn(1000, 3, 8, 8, generator=source), torch.arange(1000) % 10
+    basis = random_basis((8, 8), seed=0)
+    counts = []
+    for replace in get_args(interventions.Replace):
+        written = interventions.poison(x, y, basis, 0, 0.05, replace=replace)
+        code = (written.double().flatten(2) @ basis[:2].double().flatten(1).T).flatten(1).numpy()
+        classes = [code[y.numpy() == label] / 0.15 for label in range(10)]
+        counts.append(sum(_hyperplane(a, b) for a, b in itertools.combinations(classes, 2)))
+    text = f"{counts[0]} of 45 pairs of classes, on random images; {counts[1]} if all coefficients are replaced"
+    return Measured(text, (counts[0] == 45,), corrected=counts[1] == 45)
 
 
-_CONVOLUTIONAL: Final[dict[str, Function]] = {
-    "late": LATE,
-    "neglects": NEGLECTS,
-    "tilt": PARALLEL,
-    "margin": early_margin,
-    "loss": LOSS,
-}
+def _hyperplane(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether one lies strictly between two sets of points."""
+    sides = np.vstack([-np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]])
+    return bool(linprog(np.zeros(sides.shape[1]), sides, -np.ones(len(sides)), bounds=(None, None)).success)
+
+
+def no_rise_without_nads(stored: Stored, points: float) -> Measured:
+    curve = _over_carriers(stored.table("A7"))
+    first, last = float(curve.iloc[0]), float(curve.iloc[-1])
+    return Measured(f"{percent(first)} at the first, {percent(last)} at the last", (100 * (last - first) <= points,))
+
+
+def order_at_every_size(stored: Stored, points: float) -> Measured:
+    table = stored.table("A7map")
+    own = table[table["replace"] == "own"].pivot_table(index="epsilon", columns="index", values="test_accuracy")
+    gain = 100 * (own.iloc[:, -1] - own.iloc[:, 0])
+    text = ", ".join(f"{value:.1f} points at ε = {epsilon:g}" for epsilon, value in gain.items())
+    return Measured(text, tuple(bool(value) for value in gain >= -points))
+
+
+def nothing_but_what_comes_before(stored: Stored, points: float) -> Measured:
+    poisoned, span = stored.table("A7"), stored.table("A7span")
+    error, text = deviation(_over_carriers(poisoned), span.groupby("count")["test_accuracy"].mean())
+    return Measured(text, (error <= points,))
+
+
 CLAIMS: Final[dict[str, Function]] = {
-    **{f"B2-{name}-{word}": one for name in ("resnet18", "lenet") for word, one in _CONVOLUTIONAL.items()},
-    "B4-mlp-both": BOTH,
-    "B4-mlp-uniform": UNIFORM,
-    "B4-mlp-first": FIRST,
-    "B5-mlp-tilt": TILT,
-    "B4-mlp-loss": LOSS,
+    **computed({"A7-separable": separable_by_carriers}),
+    "A7-resnet18-rises": RISES,
+    "A7-resnet18-first": FIRST,
+    "A7-resnet18-last": LAST,
+    "A7-lenet-rises": RISES,
+    "A7-lenet-first": FIRST,
+    "A7-lenet-last": LAST,
+    "A7-sizes": order_at_every_size,
+    "A7-mlp-control": no_rise_without_nads,
+    "A7-{architecture}-before": nothing_but_what_comes_before,
 }

@@ -2,142 +2,147 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import numpy as np
 import torch
 from scipy.stats import norm
+from torch import Tensor
 
-from companion.grading import Exercise, call, close, read_number
+from companion.grading import Exercise, UnexpectedAnswer, call, call_on, compare, describe
+
+_PUT_SIGNATURE = "put(x, u, value)"
 
 
-def _grade_angle(answer: Any) -> str | None:
-    value = read_number(answer)
-    right = math.degrees(math.atan2(1.0, 0.5))
-    if close(value, right, 0.06):
-        return None
-    if close(value, 90 - right, 0.06):
-        return "This is the angle to v₂, or that of the normal to v₁. The boundary is perpendicular to its normal."
-    if close(value, math.radians(right), 0.002):
-        return "This is the right angle in radians; degrees are asked for."
-    if close(value, 45, 0.06):
-        return "This would be so if both features were of one size."
-    if close(value, 90, 0.06):
-        return "Then the second feature would not be used at all, and its part of the margin would be lost."
-    if close(value, 180 - right, 0.06):
-        return "The angle between two lines is at most 90 degrees."
+def _grade_put(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(6)
+    remarks = set()
+    for size, value in ((5, 0.05), (9, -2.0), (1024, 0.5)):
+        x = torch.randn(size, generator=generator, dtype=torch.float64)
+        u = torch.randn(size, generator=generator, dtype=torch.float64)
+        u /= u.norm()
+        returned = call(answer, _PUT_SIGNATURE, "the changed image, of the shape of x", x.clone(), u.clone(), value)
+        if isinstance(returned, np.ndarray):
+            returned = torch.from_numpy(returned)
+        if not isinstance(returned, Tensor) or returned.shape != x.shape:
+            shape = f" of shape {tuple(returned.shape)}" if isinstance(returned, Tensor) else ""
+            raise UnexpectedAnswer(
+                f"Expected a tensor of the shape of x, {(size,)}, but got {describe(returned)}{shape}."
+            )
+        result = returned.detach().to(torch.float64)
+        if torch.allclose(result, x + (value - x @ u) * u, rtol=0, atol=1e-5):
+            continue
+        remarks.add(_remark_on_put(result, x, u, value))
+    return None if not remarks else "" if len(remarks) > 1 else remarks.pop()
+
+
+def _remark_on_put(result: Tensor, x: Tensor, u: Tensor, value: float) -> str:
+    for wrong, remark in (
+        (x + value * u, "This adds the value to what was there; the old component along u has to go first."),
+        (x - (x @ u) * u, "This removes the component along u; now put the value in its place."),
+        (x + (value + x @ u) * u, "The old component is added once more instead of taken away: mind the sign."),
+        (x + (x @ u - value) * u, "Nearly: the change has the wrong sign."),
+        (value * u, "This is the carrier alone; the rest of the image must stay."),
+        (x + (value * (x @ u).sign() - x @ u) * u, "The sign is the value's own, not that of the image."),
+    ):
+        if torch.allclose(result, wrong, rtol=0, atol=1e-5):
+            return remark
     return ""
 
 
-_ALONE_SIGNATURE = "one_channel(a, s, epsilon, sigma)"
+_SEPARABLE_SIGNATURE = "separable(s, t, a, b)"
 
 
-def _grade_alone(answer: Any) -> str | None:
-    cases = [(1.0, 1.0, 1.0, 1.0), (0.4, 0.9, 0.5, 1.0), (2.0, 1.5, 1.0, 3.0), (0.7, 2.0, 0.3, 0.5)]
-    values = []
-    for case in cases:
-        returned = call(answer, _ALONE_SIGNATURE, "an accuracy, a number from 0 to 1", *case)
-        values.append(read_number(returned))
-    rules: dict[str, Any] = {
-        "": lambda a, s, e, g: norm.cdf(a * e / (g * s)),
-        "This is the share of errors; the accuracy is the rest.": lambda a, s, e, g: norm.cdf(-a * e / (g * s)),
-        "This is the argument of Φ, not yet a probability.": lambda a, s, e, g: a * e / (g * s),
-        "Dividing by σs² takes a variance for a deviation.": lambda a, s, e, g: norm.cdf(a * e / (g * s**2)),
-        "Dividing by σ²s takes a variance for a deviation.": lambda a, s, e, g: norm.cdf(a * e / (g**2 * s)),
-        "σ is missing: it scales the noise.": lambda a, s, e, g: norm.cdf(a * e / s),
-        "ε is missing: it is what the weight a is multiplied with.": lambda a, s, e, g: norm.cdf(a / (g * s)),
-        "s is missing: more weight on noise makes it worse.": lambda a, s, e, g: norm.cdf(a * e / g),
-        "a is missing: without weight on the feature there is nothing to read.": lambda a, s, e, g: norm.cdf(
-            e / (g * s)
-        ),
-        "There is no noise along v itself: a does not belong under the root.": lambda a, s, e, g: norm.cdf(
-            a * e / (g * math.hypot(a, s))
-        ),
+def _grade_separable(answer: Any) -> str | None:
+    cases: list[tuple[list[float], list[float], float, float]] = [
+        ([-1.0, 2.0], [-1.0, 1.0], -0.05, 0.05),  # both classes on both sides of the crossing: no
+        ([0.5, 2.0], [-1.0, 1.0], -0.05, 0.05),  # one class on one side: yes
+        ([-1.0, 2.0], [0.3, 1.0], -0.05, 0.05),
+        ([-3.0, -2.0], [-0.4, -0.3], -0.05, 0.05),
+        ([-0.02, 0.02], [-1.0, 1.0], -0.05, 0.05),  # on both sides of zero, but not of b
+        ([-1.0, 1.0], [-0.02, 0.04], -0.05, 0.05),
+        ([0.0, 3.0, -3.0], [5.0, -5.0], 1.0, -1.0),
+        ([0.0, 3.0], [5.0, -5.0], 1.0, -1.0),
+    ]
+    verdicts = []
+    for s, t, a, b in cases:
+        returned = call(answer, _SEPARABLE_SIGNATURE, "True or False", torch.tensor(s), torch.tensor(t), a, b)
+        if isinstance(returned, Tensor | np.ndarray) and returned.shape in ((), (1,)):
+            returned = returned.item()
+        if not isinstance(returned, bool | np.bool_):
+            raise UnexpectedAnswer(f"Expected the function to return True or False, but got {describe(returned)}.")
+        verdicts.append(bool(returned))
+    rules = {
+        "right": lambda s, t, a, b: not (_inside(b, s) and _inside(a, t)),
+        "both": lambda s, t, a, b: not _inside(b, s) and not _inside(a, t),
+        "zero": lambda s, t, a, b: not (_inside(0, s) and _inside(0, t)),
+        "swapped": lambda s, t, a, b: not (_inside(a, s) and _inside(b, t)),
+        "negated": lambda s, t, a, b: _inside(b, s) and _inside(a, t),
+        "always": lambda s, t, a, b: True,
     }
-    for remark, rule in rules.items():
-        if all(close(value, rule(*case), 1e-6) for value, case in zip(values, cases, strict=True)):
-            return remark or None
-    return ""
-
-
-_LEAN_SIGNATURE = "angle_to_first(w, d1, d2)"
-
-
-def _grade_lean(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(8)
-    remarks: list[set[str] | None] = []
-    for size in (2, 7, 40):
-        w = torch.randn(size, generator=generator, dtype=torch.float64)
-        d1, d2 = torch.linalg.qr(torch.randn(size, 2, generator=generator, dtype=torch.float64))[0].T
-        for sign in (1.0, -1.0):
-            returned = call(answer, _LEAN_SIGNATURE, "an angle in radians", sign * w, d1.clone(), d2.clone())
-            value = read_number(returned)
-            one, other = float(sign * w @ d1), float(sign * w @ d2)
-            remarks.append(_remarks_on_lean(value, one, other, float(w.norm())))
-    if all(found is None for found in remarks):
-        return None
-    common = set.intersection(*(found if found is not None else set(_LEAN_REMARKS) for found in remarks))
-    return next((remark for remark in _LEAN_REMARKS if remark in common), "")
-
-
-_LEAN_REMARKS = (
-    "This is the angle to the second direction, or that of the normal to the first.",
-    "This is in degrees; radians are asked for.",
-    "The sign of a weight does not matter: the angle between two lines is at most π/2.",
-    "Only what w has in the plane of d1 and d2 counts, not the norm of all of w.",
-)
-
-
-def _remarks_on_lean(value: float, one: float, other: float, length: float) -> set[str] | None:
-    """None for a right answer, else all mistakes that would give this one."""
-    right = math.atan2(abs(one), abs(other))
-    if close(value, right, 1e-6):
-        return None
-    wrong = (
-        (math.pi / 2 - right,),
-        (math.degrees(right),),
-        (math.atan2(one, other), math.atan(one / other)),
-        (math.asin(abs(one) / length), math.acos(abs(other) / length), math.acos(abs(one) / length)),
-    )
-    return {
-        remark
-        for remark, values in zip(_LEAN_REMARKS, wrong, strict=True)
-        if any(close(value, one_value, 1e-6) for one_value in values)
+    agreeing = [name for name, rule in rules.items() if verdicts == [rule(*case) for case in cases]]
+    remarks = {
+        "both": "It is enough that one of the two classes lies on one side of the crossing point.",
+        "zero": "The lines do not cross at zero, but at (a, b).",
+        "swapped": "Class s lives at c_s = a: what varies there is c_t, and the crossing point has c_t = b.",
+        "negated": "This is the opposite: such classes can not be separated.",
+        "always": "Not always: think of two crossing lines with points on all four arms.",
     }
+    return None if "right" in agreeing else remarks[agreeing[0]] if agreeing else ""
+
+
+def _inside(place: float, values: list[float]) -> bool:
+    return min(values) <= place <= max(values)
+
+
+def _grade_reads(answer: Any) -> str | None:
+    cases = [(0.05, 0.05), (0.05, 0.4), (1.0, 0.7)]
+    mistakes = [
+        (
+            lambda e, c: 1.0,
+            "Only if the mark takes the place of what was there. Here it is added, and the content is noise.",
+        ),
+        (lambda e, c: norm.cdf(2 * e / c), "The two means lie 2ε apart, so each lies ε from the border between them."),
+        (lambda e, c: norm.cdf(e / c**2), "The content is a standard deviation already, not a variance to be squared."),
+        (lambda e, c: norm.cdf(-e / c), "This is the error. The accuracy is what is missing to 1."),
+        (lambda e, c: norm.cdf(c / e), "More content must make reading harder: ε stands above it."),
+        (lambda e, c: e / c, "This is the argument of Φ. The accuracy is Φ of it."),
+    ]
+    return compare(call_on(answer, "reads(epsilon, content)", cases), cases, lambda e, c: norm.cdf(e / c), mistakes)
 
 
 EXERCISES = (
     Exercise(
         id="08-1",
-        summary="At which angle to v₁, in degrees, does the boundary of maximum margin lie (ε₁ = 1, ε₂ = 0.5)?",
-        grade=_grade_angle,
+        summary="Write put(x, u, value): replace the component of the flat image x along the unit vector u by value.",
+        grade=_grade_put,
         hints=(
-            "In the plane of v₁ and v₂ the two classes are two points. Which line is as far as possible from both?",
-            "The line through the middle, perpendicular to the segment from (−1, −0.5) to (1, 0.5).",
-            "The segment rises at arctan(0.5/1) from v₁; the boundary is perpendicular to it: 90° − 26.6°.",
+            "Split x into its component along u and the rest. Which number is the component?",
+            "The component is ⟨x, u⟩ = x @ u. The rest is x − ⟨x, u⟩ u, and it must not change.",
+            "x + (value − x @ u) * u.",
         ),
-        praise="That is right: 63.4°. The boundary leans away from v₁, so v₁ counts for more, but both count.",
+        praise="That is right. Everything orthogonal to u is as it was.",
     ),
     Exercise(
         id="08-2",
-        summary="Write angle_to_first(w, d1, d2): between the boundary of a linear network and the direction d1.",
-        grade=_grade_lean,
+        summary="Write reads(epsilon, content): how often a mark of ±ε that is only added is read off right.",
+        grade=_grade_reads,
         hints=(
-            "In the plane of d1 and d2 the boundary is a line. What is its normal?",
-            "The normal is (w·d1, w·d2). A line along d1 has the normal (0, 1), and then the angle is 0.",
-            "atan2(|w·d1|, |w·d2|), with absolute values, since lines have no sign.",
+            "The coefficient is ±ε plus the content, a normal number with mean zero. Where would you draw the border?",
+            "At zero. A mark of +ε is read off wrongly if the content is below −ε.",
+            "Φ(ε / content), with statistics.NormalDist().cdf.",
         ),
-        praise="That is right: 0 means that d1 is ignored, and π/2 that nothing but d1 counts in this plane.",
+        praise="That is right. Along the first NADs the content is far larger than the mark, which would drown in it.",
     ),
     Exercise(
         id="08-3",
-        summary="Write one_channel(a, s, epsilon, sigma): the accuracy of a linear rule on one channel alone.",
-        grade=_grade_alone,
+        summary="Write separable(s, t, a, b): can a line separate the classes on the lines c_s = a and c_t = b?",
+        grade=_grade_separable,
         hints=(
-            "The rule sums up two things: what the feature gives, and what the noise gives. How large is each?",
-            "The feature gives ±aε. The noise is Gaussian with deviation σs. When does it not turn the sign?",
-            "Φ(aε/(σs)): scipy.stats.norm.cdf is Φ.",
+            "Draw the two lines. They cross at (a, b). When does that point lie between images of class s?",
+            "On the line c_s = a the images of class s differ in c_t, the values in s. The crossing point has c_t = b.",
+            "Not separable if min(s) <= b <= max(s) and min(t) <= a <= max(t); else separable.",
         ),
-        praise="That is right. The weights on the other channel have nothing to say when it is switched off.",
+        praise="That is right: two convex hulls that share a point cannot be separated, and otherwise they can.",
     ),
 )

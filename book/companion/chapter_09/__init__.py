@@ -1,20 +1,17 @@
-"""Chapter 9: Photographs or a simple hint: which is used?"""
+"""Chapter 9: What if the photographs stood in the reverse order of the NADs?"""
 
 from __future__ import annotations
 
-from companion.chapter_09.claims import concatenation_claims
-from companion.chapter_09.experiments import load_transition
-from companion.chapter_09.explorer import ConcatenationExplorer, concatenation_explorer
-from companion.chapter_09.figures import plot_curved_and_straight, plot_transition
+from companion.chapter_09.claims import flipping_claims
+from companion.chapter_09.explorer import FlippingExplorer, flipping_explorer
+from companion.chapter_09.figures import plot_arms
 from companion.patches import load_patches, load_thumbnails
 
 __all__ = [
-    "ConcatenationExplorer",
-    "concatenation_claims",
-    "concatenation_explorer",
+    "FlippingExplorer",
+    "flipping_claims",
+    "flipping_explorer",
     "load_patches",
     "load_thumbnails",
-    "load_transition",
-    "plot_curved_and_straight",
-    "plot_transition",
+    "plot_arms",
 ]

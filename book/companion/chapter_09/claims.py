@@ -1,131 +1,111 @@
-"""Claims about photographs beside a direction: figure 3 of paper B."""
+"""Claims about flipped photographs: figure 8 of paper A."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Final
 
 import numpy as np
 import pandas as pd
+import torch
 
-from companion.chapter_09.experiments import load_transition
-from companion.evidence import Function, Mark, Measured, Stored, marks_table, percent, points, share
-from companion.two_features import fits_every_run, means_over_seeds, slower
+from companion.chapter_09.experiments import paired_interval
+from companion.evidence import Function, Mark, Measured, Stored, computed, percent
+from nadtools import interventions
+from nadtools.directions import random_basis
 
-__all__ = ["CLAIMS", "concatenation_claims", "marks_of"]
-
-_IMAGES, _DIRECTION = "test_accuracy_images", "test_accuracy_direction"
-
-
-def _means(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, float]:
-    """With the images alone and with D(v) alone, by index; and of trainings on the images alone."""
-    means = means_over_seeds(table[table["part"] == "both"], ["index"], [_IMAGES, _DIRECTION])
-    reference = float(table[table["part"] == "images"]["test_accuracy"].mean())
-    if len(means) < 2 or not np.isfinite(reference):
-        raise ValueError(f"got {len(means)} indices and a reference of {reference}; expected a result of B3")
-    return means[_IMAGES].to_numpy(), means[_DIRECTION].to_numpy(), reference
+__all__ = ["CLAIMS", "flipping_claims"]
 
 
-def _at_least(accuracy: float, mark: float) -> Measured:
-    return Measured(share(accuracy), (bool(accuracy >= mark),))
+@dataclasses.dataclass(frozen=True)
+class _Difference:
+    """Accuracy of one arm minus that on the originals: the mean over seeds, and each seed's paired 95 % interval."""
+
+    mean: float
+    ends: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, arm: str) -> _Difference:
+        part = table[table["arm"] == arm].dropna(subset=["only_here"])
+        counts = zip(part["only_here"], part["only_original"], part["num_test"], strict=True)
+        ends = tuple(paired_interval(here, original, int(count)) for here, original, count in counts)
+        return cls(float(((part["only_here"] - part["only_original"]) / part["num_test"]).mean()), ends)
+
+    @property
+    def low(self) -> float:
+        return min((low for low, _ in self.ends), default=np.nan)
+
+    @property
+    def high(self) -> float:
+        return max((high for _, high in self.ends), default=np.nan)
+
+    def measured(self, holds: bool) -> Measured:
+        text = f"{100 * self.mean:+.1f} points ({100 * self.low:+.1f} to {100 * self.high:+.1f})"
+        return Measured(text, (holds,))
 
 
-def _at_most(accuracy: float, mark: float) -> Measured:
-    return Measured(share(accuracy), (bool(accuracy <= mark),))
+def changes_little(table: pd.DataFrame, arm: str = "flipped") -> Measured:
+    """The interval of each seed holds a difference below 2 points."""
+    found = _Difference.of(table, arm)
+    return found.measured(bool(found.ends) and all(low < 0.02 and high > -0.02 for low, high in found.ends))
 
 
-def direction_always(table: pd.DataFrame) -> Measured:
-    return _at_least(_means(table)[1].min(), 0.9)
+def costs_much(table: pd.DataFrame, arm: str = "flipped") -> Measured:
+    found = _Difference.of(table, arm)
+    return found.measured(found.mean <= -0.1)
 
 
-def images_never(table: pd.DataFrame) -> Measured:
-    return _at_most(_means(table)[0].max(), 0.6)
+_mark = functools.partial(Mark, read=lambda stored: stored.table("A8"))
+LITTLE = _mark("changes less than 2 points", measure=changes_little)
+MUCH = _mark("costs at least 10 points", measure=costs_much)
 
 
-def direction_first(table: pd.DataFrame) -> Measured:
-    return _at_least(_means(table)[1][0], 0.9)
+def flipping_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
+    """Hold the paper's statements about figure 8 against a result of A8.
 
+    Parameters
+    ----------
+    table
+        As :func:`companion.experiments.load_table` gives it.
+    isotropic
+        Whether the architecture prefers no direction, as logistic regression and the MLP.
 
-def images_not_first(table: pd.DataFrame) -> Measured:
-    return _at_most(_means(table)[0][0], 0.6)
-
-
-def direction_not_last(table: pd.DataFrame) -> Measured:
-    return _at_most(_means(table)[1][-1], 0.55)
-
-
-def images_last(table: pd.DataFrame) -> Measured:
-    images, _, reference = _means(table)
-    lost = reference - float(images[-1])
-    return Measured(points(lost), (lost <= 0.05,))
-
-
-def fits_both_parts(table: pd.DataFrame) -> Measured:
-    return fits_every_run(table[table["part"] == "both"])
-
-
-def _read(stored: Stored) -> pd.DataFrame:
-    return stored.load("B3", load_transition)
-
-
-_mark = functools.partial(Mark, read=_read, aside=slower)
-ALWAYS = _mark("D(v) alone: at least 90 % at every index", measure=direction_always)
-NEVER = _mark("images alone: at most 60 % at every index", measure=images_never)
-EARLY = _mark("first index: at least 90 % with D(v) alone", measure=direction_first)
-EARLY_IMAGES = _mark("first index: at most 60 % with the images alone", measure=images_not_first)
-LATE = _mark("last index: at most 55 % with D(v) alone", measure=direction_not_last)
-LATE_IMAGES = _mark(
-    "last index: the images alone lose at most 5 points on a training without D(v)", measure=images_last
-)
-LOSS = _mark("training loss at most 0.01 in every run", measure=fits_both_parts)
-
-
-def marks_of(isotropic: bool) -> tuple[Mark, ...]:
-    """What the paper says of networks that prefer no direction, and of others."""
-    return (ALWAYS, NEVER, LOSS) if isotropic else (EARLY, EARLY_IMAGES, LATE, LATE_IMAGES, LOSS)
-
-
-def concatenation_claims(table: pd.DataFrame, isotropic: bool) -> pd.DataFrame:
-    """Hold figure 3 against trainings, as :func:`load_transition` gives them; the mean over seeds counts.
-
-    It is a ValueError if there are fewer than two indices, or no training on images alone.
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each arm but the original, with the columns arm, difference and low, high (in accuracy, the mean over
+        seeds and the ends of the paired 95 % intervals of all seeds), claim and verdict. The paper says nothing about
+        the controls: there both are empty, unless the architecture is isotropic.
     """
-    return marks_table(marks_of(isotropic), table)
+    rows = []
+    for arm in [name for name in dict.fromkeys(table["arm"]) if name != "original"]:
+        found, claim, verdict = _Difference.of(table, arm), "", ""
+        if isotropic or arm == "flipped":
+            mark, measure = (LITTLE, changes_little) if isotropic else (MUCH, costs_much)
+            claim, verdict = mark.text, "holds" if all(measure(table, arm).holds) else "does not hold"
+        rows.append((arm, found.mean, found.low, found.high, claim, verdict))
+    return pd.DataFrame(rows, columns=["arm", "difference", "low", "high", "claim", "verdict"])
 
 
-def learned_along_nads(stored: Stored, least: float) -> Measured:
-    mean = stored.along_nads()
-    return Measured(f"at least {percent(mean.min())} on {len(mean)} NADs", (100 * mean.min() >= least,))
+def flip_is_a_rotation(deviation: float) -> Measured:
+    basis = random_basis((8, 8), seed=0, dtype=torch.float64)
+    matrix = interventions.flip(torch.eye(64, dtype=torch.float64).view(64, 1, 8, 8), basis).flatten(1)
+    error = float((matrix @ matrix.T - torch.eye(64, dtype=torch.float64)).abs().max())
+    sign = float(torch.linalg.det(matrix))
+    text = f"orthogonal up to {error:.0e}, determinant {sign:.3f}"
+    return Measured(text, (error <= deviation and abs(sign - 1) <= deviation,))
 
 
-def costs_accuracy(stored: Stored, points: float) -> Measured:
-    table = _read(stored)
-    mean = table[table["part"] == "both"].groupby("index")["test_accuracy"].mean()
-    lost = 100 * float(mean.iloc[0] - mean.iloc[-1])
-    text = f"{percent(mean.iloc[0])} at NAD {mean.index[0]:.0f}, {percent(mean.iloc[-1])} at NAD {mean.index[-1]:.0f}"
-    return Measured(text, (lost >= points,))
+def flipped_fits(stored: Stored, most: float) -> Measured:
+    accuracy = stored.table("A8").groupby("arm")["train_accuracy"].min()[["original", "flipped"]]
+    text = f"training error {percent(1 - accuracy.iloc[0])} on the originals, {percent(1 - accuracy.iloc[1])} flipped"
+    return Measured(text, tuple(bool(100 * (1 - value) <= most) for value in accuracy))
 
 
-def either_or(stored: Stored, used: float, indices: float) -> Measured:
-    table = _read(stored)
-    mean = table[table["part"] == "both"].groupby("index")[[_IMAGES, _DIRECTION]].mean()
-    count = int((100 * mean.min(axis=1) > used).sum())
-    return Measured(f"both are used at {count} of {len(mean)} indices", (count <= indices,))
-
-
-_CONVOLUTIONAL: Final[dict[str, Function]] = {
-    "early": EARLY,
-    "early-images": EARLY_IMAGES,
-    "late": LATE,
-    "late-images": LATE_IMAGES,
-    "cost": costs_accuracy,
-    "either": either_or,
-    "loss": LOSS,
-}
 CLAIMS: Final[dict[str, Function]] = {
-    "B3-linear": learned_along_nads,
-    "B3-mlp-direction": ALWAYS,
-    "B3-mlp-images": NEVER,
-    "B3-mlp-loss": LOSS,
-    **{f"B3-{name}-{word}": one for name in ("lenet", "resnet18") for word, one in _CONVOLUTIONAL.items()},
+    **computed({"A8-rotation": flip_is_a_rotation}),
+    "A8-{architecture}-control": LITTLE,
+    "A8-{architecture}-flip": MUCH,
+    "A8-{architecture}-train": flipped_fits,
 }

@@ -2,120 +2,113 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, describe, read_number
+from companion.chapter_09.experiments import paired_interval
+from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number, read_numbers
+from nadtools.directions import random_basis
 
-_TURN_SIGNATURE = "turn(indices, images, direction)"
-
-
-def _grade_turn(answer: Any) -> str | None:
-    cases: list[tuple[list[int], list[float], list[float]]] = [
-        ([0, 10, 60, 400], [0.5, 0.5, 0.7, 0.8], [1.0, 0.98, 0.6, 0.5]),
-        ([3, 5, 90], [0.9, 0.8, 0.7], [0.5, 0.6, 0.5]),  # from the beginning
-        ([0, 20, 30, 800], [0.5, 0.55, 0.6, 0.62], [1.0, 0.9, 0.8, 0.61]),  # only at the end
-        ([0, 20, 30], [0.5, 0.55, 0.6], [1.0, 0.99, 0.98]),  # never
-        ([0, 7, 9, 11, 70], [0.5, 0.7, 0.5, 0.7, 0.8], [1.0, 0.6, 0.9, 0.6, 0.5]),  # back and forth
-    ]
-    values = []
-    for indices, images, direction in cases:
-        returned = call(
-            answer, _TURN_SIGNATURE, "an index, or math.inf for none", list(indices), list(images), list(direction)
-        )
-        if isinstance(returned, float | np.floating) and math.isinf(returned):
-            values.append(float(returned))
-        else:
-            values.append(read_number(returned))
-
-    def crossings(images: Sequence[float], direction: Sequence[float]) -> list[int]:
-        return [k for k, pair in enumerate(zip(images, direction, strict=True)) if pair[0] > pair[1]]
-
-    def last(indices: Sequence[int], images: Sequence[float], direction: Sequence[float]) -> float:
-        below = [k for k in range(len(indices)) if images[k] <= direction[k]]
-        return indices[below[-1]] if below else -math.inf
-
-    rules: dict[str, Any] = {
-        "": lambda i, x, d: next((i[k] for k in crossings(x, d)), math.inf),
-        "This is the position in the list; the index of the NAD that stands there is asked for.": lambda i, x, d: next(
-            iter(crossings(x, d)), math.inf
-        ),
-        "This is the last index at which D(v) still wins.": last,
-        "This is the last index at which the images win; the first one is asked for.": lambda i, x, d: next(
-            (i[k] for k in reversed(crossings(x, d))), math.inf
-        ),
-        "Here D(v) wins; it is asked where the images do.": lambda i, x, d: next(
-            (i[k] for k in range(len(i)) if d[k] > x[k]), math.inf
-        ),
-    }
-    for remark, rule in rules.items():
-        if all(value == rule(*case) for value, case in zip(values, cases, strict=True)):
-            return remark or None
-    right = [rules[""](*case) for case in cases]
-    if all(value == one for value, one in zip(values, right, strict=True) if math.isfinite(one)):
-        return "Where the images never win the answer is math.inf."
-    return ""
+_FLIP_SIGNATURE = "flip(x, U)"
 
 
-_CONTRADICT_SIGNATURE = "contradict(x, v)"
-
-
-def _grade_contradict(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(9)
+def _grade_flip(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(7)
     remarks = set()
-    for number, size in ((1, 6), (5, 30), (40, 9)):
-        x = torch.randn(number, size, generator=generator, dtype=torch.float64)
-        v = torch.randn(size, generator=generator, dtype=torch.float64)
-        v /= v.norm()
-        returned = call(answer, _CONTRADICT_SIGNATURE, "changed samples, of x's shape", x.clone(), v.clone())
+    for height, width in ((1, 5), (2, 3), (4, 4)):
+        columns = random_basis((height, width), 1, dtype=torch.float64).flatten(1).T
+        x = torch.randn(height * width, generator=generator, dtype=torch.float64)
+        returned = call(answer, _FLIP_SIGNATURE, "the flipped image, of the shape of x", x.clone(), columns.clone())
         if isinstance(returned, np.ndarray):
-            returned = torch.from_numpy(returned)
+            returned = torch.from_numpy(returned.copy())
         if not isinstance(returned, Tensor) or returned.shape != x.shape:
             shape = f" of shape {tuple(returned.shape)}" if isinstance(returned, Tensor) else ""
             raise UnexpectedAnswer(
                 f"Expected a tensor of the shape of x, {tuple(x.shape)}, but got {describe(returned)}{shape}."
             )
         result = returned.detach().to(torch.float64)
-        along = (x @ v)[:, None] * v
-        if torch.allclose(result, x - 2 * along, rtol=0, atol=1e-5):
+        if torch.allclose(result, columns @ (columns.T @ x).flip(0), rtol=0, atol=1e-5):
             continue
-        remarks.add(_remark_on_contradict(result, x, v, along))
+        remarks.add(_remark_on_flip(result, x, columns))
     return None if not remarks else "" if len(remarks) > 1 else remarks.pop()
 
 
-def _remark_on_contradict(result: Tensor, x: Tensor, v: Tensor, along: Tensor) -> str:
+def _remark_on_flip(result: Tensor, x: Tensor, columns: Tensor) -> str:
     for wrong, remark in (
-        (x - along, "This takes the feature away; it has to say the other class: subtract its part twice."),
-        (-x, "This turns the noise round as well; only the part along v may change."),
-        (x - 2 * v, "How far to go depends on the sample: on ⟨x, v⟩, which has the sign of the class."),
-        (x + 2 * along, "This makes the feature larger: mind the sign."),
-        (-along, "The noise must stay."),
-        (2 * along - x, "Nearly: this is the negative of the right answer. The noise must stay, and the feature turn."),
+        ((columns.T @ x).flip(0), "These are the flipped coefficients; the images that they belong to come after U."),
+        (columns.T @ x, "These are the coefficients: they still have to be flipped, and led back to pixels."),
+        (x.flip(0), "This flips the pixels; flip the coefficients Uᵀx."),
+        (columns.T @ (columns @ x).flip(0), "Here the rows of U are taken for the NADs; they are its columns."),
+        (columns @ x.flip(0), "The coefficients of x are Uᵀx, not x."),
+        (columns @ (-(columns.T @ x)), "This changes the sign of the coefficients, not their order."),
+        (x, "This is x itself: the order of the coefficients has not changed."),
     ):
         if torch.allclose(result, wrong, rtol=0, atol=1e-5):
             return remark
     return ""
 
 
-def _grade_enough_samples(answer: Any) -> str | None:
+def _grade_fixed(answer: Any) -> str | None:
     value = read_number(answer)
-    z, directions = float(norm.ppf(0.9)), 1023
-    right = (9 * z) ** 2 * directions
-    for other, remark in (
-        (right, None),
-        (math.sqrt(right), "This is √n."),
-        ((3 * z) ** 2 * directions, "The noise counts twice, in the weights and in the sample, so n has σ⁴."),
-        ((9 * 0.9) ** 2 * directions, "0.9 is the value of Φ; which argument has it?"),
-        ((9 * z) ** 2, "D − 1 directions of noise are missing."),
-        (9 * z * directions, "Square both sides: n stands under a root."),
+    if close(value, 512, 1e-9):
+        return None
+    if close(value, 0, 1e-9):
+        return "Some images stay: what has equal coefficients at u_0 and u_1023?"
+    if close(value, 1, 1e-9):
+        return "There is more than one: think of every pair of coefficients that change places."
+    if close(value, 2, 1e-9):
+        return "The map has two eigenvalues, but each has many eigenvectors."
+    if close(value, 1024, 1e-9):
+        return "Then flipping would change nothing at all."
+    return ""
+
+
+_INTERVAL_SIGNATURE = "paired_interval(here, original)"
+
+
+def _grade_interval(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(8)
+    remarks = set()
+    for count, chance_here, chance_original in ((400, 0.7, 0.5), (10_000, 0.3, 0.31), (150, 0.9, 0.2)):
+        common = torch.rand(count, generator=generator)
+        here = common + 0.2 * torch.rand(count, generator=generator) < chance_here
+        original = common + 0.2 * torch.rand(count, generator=generator) < chance_original
+        returned = call(answer, _INTERVAL_SIGNATURE, "the two ends of the interval", here.clone(), original.clone())
+        try:
+            low, high = read_numbers(returned, 2, "(-0.01, 0.02)")
+        except UnexpectedAnswer as error:
+            raise UnexpectedAnswer(f"About what your function returns: {error}") from None
+        only_here, only_original = int((here & ~original).sum()), int((original & ~here).sum())
+        expected = paired_interval(only_here, only_original, count)
+        # 1.96 or its further digits, with n or n - 1 below the variance.
+        tolerance = 0.02 * (expected[1] - expected[0])
+        if close(low, expected[0], tolerance) and close(high, expected[1], tolerance):
+            continue
+        remarks.add(_remark_on_interval(low, high, expected, here, original))
+    return None if not remarks else "" if len(remarks) > 1 else remarks.pop()
+
+
+def _remark_on_interval(low: float, high: float, expected: tuple[float, float], here: Tensor, original: Tensor) -> str:
+    difference, half = sum(expected) / 2, (expected[1] - expected[0]) / 2
+    shares = [float(one.double().mean()) for one in (here, original)]
+    apart = 1.96 * sum(share * (1 - share) / len(here) for share in shares) ** 0.5
+    for (wrong_low, wrong_high), remark in (
+        ((-expected[1], -expected[0]), "The sign: it is here minus original."),
+        ((difference - half / 1.96, difference + half / 1.96), "This is one standard error; 95 % takes 1.96 of them."),
+        (
+            (difference - apart, difference + apart),
+            "This takes the two accuracies for independent. They are of the same images: take the differences.",
+        ),
+        (
+            (difference - half * len(here) ** 0.5, difference + half * len(here) ** 0.5),
+            "This is the spread of single images; a mean of n varies √n times less.",
+        ),
     ):
-        if math.isclose(value, other, rel_tol=0.01):
+        tolerance = 0.02 * (wrong_high - wrong_low)
+        if close(low, wrong_low, tolerance) and close(high, wrong_high, tolerance):
             return remark
     return ""
 
@@ -123,35 +116,35 @@ def _grade_enough_samples(answer: Any) -> str | None:
 EXERCISES = (
     Exercise(
         id="09-1",
-        summary="Write contradict(x, v): samples whose feature says the other class, while the rest stays.",
-        grade=_grade_contradict,
+        summary="Write flip(x, U) for a flat image x and a matrix U with the NADs as columns.",
+        grade=_grade_flip,
         hints=(
-            "The class is in the sign of ⟨x, v⟩, and in nothing else. What has to become of it?",
-            "Split x into ⟨x, v⟩ v and the rest. Change the sign of the first, and keep the second.",
-            "x − 2⟨x, v⟩ v: for rows, x - 2 * (x @ v)[:, None] * v.",
+            "The coefficients of x are its products with the columns of U. How does one write them all at once?",
+            "They are Uᵀx, as U.T @ x. Reverse them; torch.flip or .flip(0) does that.",
+            "U @ (U.T @ x).flip(0).",
         ),
-        praise="That is right: a reflection. It keeps all lengths, and doing it twice undoes it.",
+        praise="That is right. Call it twice, and you have x again.",
     ),
     Exercise(
         id="09-2",
-        summary="Write turn(indices, images, direction): the first index at which the images alone beat D(v) alone.",
-        grade=_grade_turn,
+        summary="Of 1,024 dimensions, how large is the space of images that flipping leaves as they are?",
+        grade=_grade_fixed,
         hints=(
-            "Go through the three lists side by side. What is to be true at the index that you return?",
-            "zip(indices, images, direction) gives one index and its two accuracies at a time.",
-            "next((i for i, x, d in zip(indices, images, direction) if x > d), math.inf)",
+            "Flipping exchanges coefficient k and coefficient 1023 − k. When does such an exchange change nothing?",
+            "When the two are equal. So u_0 + u_1023 stays as it is, and so does u_1 + u_1022.",
+            "There is one such image for each pair of coefficients, and there are 1024 / 2 pairs.",
         ),
-        praise="That is right. One number for the transition, and infinity for a network that has none.",
+        praise="That is right. The other half, u_0 − u_1023 and so on, only changes its sign.",
     ),
     Exercise(
         id="09-3",
-        summary="How many samples does the mean difference need to be 90 % right, with D = 1024, ε = 1 and σ = 3?",
-        grade=_grade_enough_samples,
+        summary="Write paired_interval(here, original): the 95 % interval of a difference of two accuracies.",
+        grade=_grade_interval,
         hints=(
-            "The formula stands above the exercise. What is Φ's argument where Φ is 0.9?",
-            "It is norm.ppf(0.9) = 1.28, and it equals ε²√n / (σ²√(D − 1)).",
-            "√n = 1.28 · 9 · √1023. Square it.",
+            "Each test image gives a difference, here minus original: 1, 0 or −1. You want the interval of its mean.",
+            "The mean of n numbers has the standard error: standard deviation of the numbers, divided by √n.",
+            "d = here.double() − original.double(); d.mean() ± 1.96 · d.std() / √n.",
         ),
-        praise="That is right: nearly three times what the paper has. The noise enters with its fourth power.",
+        praise="That is right. Images that both have right or both have wrong cancel: that is what pairing buys.",
     ),
 )

@@ -1,178 +1,141 @@
-r"""Trainings on binary images beside a direction, :math:`\oplus\, D(v)`, over NADs.
-
-B3 asks of each network the accuracy with both parts and with either alone, and its margin along v: figure 3 of *A
-neural anisotropic view of underspecification*.
-"""
+"""Trainings on flipped photographs: figure 8 of *Neural Anisotropy Directions*, with controls of our own."""
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-import pandas as pd
+import torch
+from torch import Tensor
 
-from companion.patches import load_images
-from companion.photographs import DATA, SMALL_DATA
-from companion.stored import Experiment, Scale, Session
-from companion.tables import Row, timed
-from companion.two_features import (
-    DEEP,
+from companion.photographs import (
+    SELECTORS,
     Plan,
-    config,
-    directions_of,
+    columns,
     fit,
-    joined,
-    load_seeds,
-    median_margin,
-    numbers,
-    reflected,
+    halves,
+    images_of,
+    predict,
+    read_images,
     run_trainings,
     setting,
 )
-from nadtools.distributions import Labelled, LinearlySeparable, concatenate
-from nadtools.images import binary
-from nadtools.sweeps import unit_seeds
-from nadtools.training import evaluate
+from companion.stored import Experiment, Scale, Session
+from companion.tables import Row, timed
+from nadtools.device import derive_seed, generator
+from nadtools.directions import random_basis
+from nadtools.interventions import flip
 
-__all__ = ["EXPERIMENTS", "load_transition"]
+__all__ = ["ARMS", "EXPERIMENTS", "paired_interval"]
 
-
-def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
-    deep, common = architecture in DEEP, setting(scale, architecture)
-    images, epochs = dict(DATA[data]), 60 if architecture == "mlp" else 40
-    indices = [0, 5, 10, 20, 50, 100, 200, 300, 500, 700, 1000]
-    if scale == "smoke":
-        images |= {"per_class": 8, "test_per_class": 8}
-        indices, epochs = [0, 1000], 1
-    elif deep:
-        indices, epochs = [0, 50, 200, 1000], 15 if scale == "laptop" else epochs
-    elif scale == "laptop":
-        indices = [0, 10, 30, 60, 100, 200, 400, 1000]
-    if architecture == "mlp":
-        common["build_options"] = {"hidden": [200, 50]}
-    return common | {
-        "images": images,
-        "indices": indices,
-        "epsilon": 1.0,
-        "sigma": 1.0 if architecture == "lenet" else 3.0,
-        "config": config(scale, architecture, epochs=epochs, max_lr=0.15, weight_decay=1e-5),
-        # What each part is worth alone: D(v) by itself only where trainings are cheap.
-        "alone": not deep and data in SMALL_DATA,
-    }
+#: What A8 trains on.
+ARMS: Final = ("original", "flipped", "random basis", "permuted")
+_PERMUTATION, _BASIS = 1, 2  # random streams of a seed; chapter 8 has another
 
 
-def _train_transition(plan: Plan, unit: Mapping[str, Any]) -> Row:
-    """One network on images ⊕ D(v), or on one of them alone, and all that is asked of it."""
-    row: Row = dict.fromkeys(
-        (
-            "test_accuracy_images",
-            "test_accuracy_direction",
-            "test_accuracy_without_feature",
-            "follows_images",
-            "margin",
-            "margin_found",
-        )
-    )
-    parameters, seed = plan.parameters, unit["seed"]
+def _flipping_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
+    common = setting(scale, architecture, data)
+    # The isotropic networks are the check, so their spread between seeds has to be known; and they train fast.
+    seeds = 3 if scale == "laptop" and architecture in ("logreg", "mlp") else common["num_seeds"]
+    return common | {"arms": list(ARMS), "num_seeds": seeds}
+
+
+def _train_flipped(plan: Plan, unit: Mapping[str, Any]) -> Row:
+    """Train and test on one representation of the images; which test images are right is kept."""
+    row: Row = {"correct": None}
     with timed(row, plan.device):
-        train_images, test_images = _read_images(tuple(parameters["images"].items()))
-        v = plan.directions[unit["index"]]
-        part = LinearlySeparable(v, parameters["epsilon"], parameters["sigma"])
-        problem, test_problem = concatenate(train_images, part), concatenate(test_images, part)
-        seeds = unit_seeds(seed)
-        x_train, y_train = problem.sample(len(train_images.y), seeds.train_data, device=plan.device)
-        x, y = test_problem.sample(len(test_images.y), seeds.test_data, device=plan.device)
-        views = {"images": problem.only(0), "direction": problem.only(1)}
-        if unit["part"] != "both":
-            x_train, x = views[unit["part"]](x_train), views[unit["part"]](x)
-        network, measured = fit(plan, (x_train, y_train), (x, y), seed)
+        images = images_of(plan)
+
+        def prepared(x: Tensor) -> Tensor:
+            x, nads = images.normalise(x), plan.nads
+            match unit["arm"]:
+                case "flipped":
+                    return flip(x, nads)
+                case "random basis":
+                    return flip(x, random_basis(tuple(nads.shape[1:]), derive_seed(plan.base_seed, _BASIS)))
+                case "permuted":
+                    stream = generator(torch.device("cpu"), plan.base_seed, _PERMUTATION)
+                    return flip(x, nads, torch.randperm(len(nads), generator=stream))
+                case _:
+                    return x
+
+        train_data, test_data = ((prepared(x), y) for x, y in halves(images))
+        network, measured = fit(plan, images, train_data, test_data, unit["seed"])
         row |= measured
-        if network is None or unit["part"] != "both":
-            return row
-        direction = problem.direction(1).to(plan.device)
-        points = (x[: parameters["num_points"]], y[: parameters["num_points"]])
-        margin, found = median_margin(plan, network, points, direction)
-        row |= {f"test_accuracy_{name}": evaluate(network, (view(x), y)).accuracy for name, view in views.items()}
-        row |= {
-            # The images beside the noise of D(v) alone: the mean of a sample and its reflection.
-            "test_accuracy_without_feature": evaluate(network, ((x + reflected(x, direction)) / 2, y)).accuracy,
-            "follows_images": evaluate(network, (reflected(x, direction), y)).accuracy,
-            "margin": margin,
-            "margin_found": found,
-        }
+        if network is not None:
+            correct = predict(network, test_data[0]) == test_data[1]
+            row["correct"] = np.packbits(correct.cpu().numpy()).tobytes().hex()
     return row
 
 
-@functools.lru_cache(maxsize=1)
-def _read_images(arguments: tuple[tuple[str, Any], ...]) -> tuple[Labelled, Labelled]:
-    """Normalised images with binary labels, to train and to test on: y = 1 for the second half of the classes."""
-    images = load_images(**dict(arguments), progress=False)
-    positive = range(images.num_classes // 2, images.num_classes)
-    train_images, test_images = (
-        Labelled(images.normalise(x), binary(y, positive))
-        for x, y in ((images.x_train, images.y_train), (images.x_test, images.y_test))
-    )
-    return train_images, test_images
+def _flipping(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
+    units = [{"arm": arm} for arm in parameters["arms"]]
+    table = run_trainings(_train_flipped, units, parameters, session, "flipped")
+    num_test = _num_test(parameters)
+    labels = list(zip(table["arm"], table["seed"], strict=True))
+    correct = dict(zip(labels, [_unpacked(text, num_test) for text in table["correct"]], strict=True))
+    counts: dict[str, list[float]] = {"only_here": [], "only_original": []}
+    for arm, seed in labels:
+        here, original = correct[arm, seed], correct["original", seed]
+        known = here is not None and original is not None
+        counts["only_here"].append(float((here & ~original).sum()) if known else np.nan)
+        counts["only_original"].append(float((original & ~here).sum()) if known else np.nan)
+    return columns(table.drop(columns="correct").assign(num_test=num_test, **counts))
 
 
-def _transition(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
-    directions, eigenvalues = directions_of(parameters)
-    indices = parameters["indices"]
-    units: list[Row] = [{"part": "both", "index": index} for index in indices]
-    units.append({"part": "images", "index": indices[0]})
-    if parameters["alone"]:
-        units += [{"part": "direction", "index": index} for index in indices]
-    try:
-        table = run_trainings(_train_transition, units, directions, parameters, session)
-    finally:
-        _read_images.cache_clear()  # large
-    parts = np.array(table["part"].tolist())
-    table["eigenvalue"] = [eigenvalues[index] for index in table["index"]]
-    return {"part": parts} | numbers(table.drop(columns="part"))
+def _unpacked(text: str | None, num_test: int) -> Any:
+    """Which test images were right, as booleans; None where the training diverged."""
+    if text is None:
+        return None
+    return np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=num_test).astype(bool)
 
 
-def load_transition(
-    architecture: str, *, results_dir: str | os.PathLike[str] | None = None, **data: str
-) -> pd.DataFrame:
-    """Load the stored trainings on images ⊕ D(v), of all seeds that are stored, with the best data unless named.
+def _num_test(parameters: dict[str, Any]) -> int:
+    count = len(read_images(tuple(parameters["images"].items())).y_test)
+    read_images.cache_clear()
+    return count
 
-    The order is that of ``companion.photographs.DATA``; with the same data the scale ``"paper"`` comes before
-    ``"laptop"``.
+
+def paired_interval(only_here: float, only_original: float, num_test: int) -> tuple[float, float]:
+    r"""95 % interval of the difference between two accuracies on the same test images, here minus original.
+
+    With b and c images that only one of the two networks has right, the difference is (b - c)/n, and its variance
+    (b + c - (b - c)²/n)/n² (the normal approximation of McNemar's setting). It speaks of these two trained networks
+    on further test images, and not of further seeds.
+
+    Parameters
+    ----------
+    only_here, only_original : float
+        Test images that only the one, only the other network classifies correctly.
+    num_test : int
+        All test images.
 
     Returns
     -------
-    pandas.DataFrame
-        A row for each training: ``part`` (``"both"``, or what alone was trained on: ``"images"`` or ``"direction"``),
-        ``index``, ``seed``, ``eigenvalue``, ``max_lr``, accuracies and losses on what was trained on, and where that is
-        both:
-        ``test_accuracy_images`` (D(v) switched off), ``test_accuracy_direction`` (images switched off),
-        ``test_accuracy_without_feature`` (the noise of D(v) stays, its part along v is zero),
-        ``follows_images`` (the share of answers with the image where it contradicts D(v)), ``margin`` (median distance
-        to the boundary along v, infinite where most points have none) and ``margin_found``. The record of the first
-        seed's run is in ``attrs``.
+    (float, float)
 
     Raises
     ------
-    NotStoredError
-        If none is stored.
     ValueError
-        If the architecture is not known, or a file is damaged.
+        If the counts are negative, or larger than the number of test images together.
     """
-    stored, record = load_seeds("B3", {"architecture": architecture, **data}, results_dir)
-    table, _ = joined([pd.DataFrame(dict(one)) for one in stored])
-    table.attrs |= record
-    return table
+    if min(only_here, only_original) < 0 or only_here + only_original > num_test or num_test < 1:
+        raise ValueError(
+            f"got {only_here} and {only_original} of {num_test} test images; expected counts of disjoint sets of them"
+        )
+    difference = (only_here - only_original) / num_test
+    variance = ((only_here + only_original) / num_test - difference**2) / num_test
+    half = 1.96 * variance**0.5
+    return difference - half, difference + half
 
 
 EXPERIMENTS = (
     Experiment(
-        "B3",
-        "test accuracy on binary images with a channel of D(v), and on each part, over NADs",
-        {"architecture": ("mlp", "lenet", "vgg11", "resnet18"), "data": tuple(DATA)},
-        _transition_parameters,
-        _transition,
+        "A8",
+        "accuracy on images whose coefficients are flipped in the basis of the NADs, with controls",
+        SELECTORS,
+        _flipping_parameters,
+        _flipping,
     ),
 )

@@ -1,7 +1,19 @@
-"""Chapter 10: What of all this is the architecture?"""
+"""Chapter 10: Which of two features does a network use?"""
 
 from __future__ import annotations
 
-from companion.chapter_10.figures import fit_one_curve, plot_layers, plot_thresholds
+from companion.chapter_10.claims import pair_claims
+from companion.chapter_10.experiments import Pairs, load_pairs
+from companion.chapter_10.explorer import PairExplorer, pair_explorer
+from companion.chapter_10.figures import TrainedPairs, plot_pairs, plot_sections
 
-__all__ = ["fit_one_curve", "plot_layers", "plot_thresholds"]
+__all__ = [
+    "PairExplorer",
+    "Pairs",
+    "TrainedPairs",
+    "load_pairs",
+    "pair_claims",
+    "pair_explorer",
+    "plot_pairs",
+    "plot_sections",
+]

@@ -2,92 +2,142 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from scipy.stats import norm
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
-
-
-def _draw(*shape: int, seed: int = 10) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+from companion.grading import Exercise, call, close, read_number
 
 
-_LAYER_SIGNATURE = "through_convolution(G, kernel, size)"
-
-
-def _grade_layer(answer: Any) -> str | None:
-    remarks = []
-    for kernel, size in ((3, 8), (2, 5), (5, 7)):
-        out = size - kernel + 1
-        root = _draw(out, out)
-        G = root @ root.T
-        returned = call(answer, _LAYER_SIGNATURE, f"a matrix of {size} by {size}", G.clone(), kernel, size)
-        if not isinstance(returned, Tensor) or returned.shape != (size, size):
-            shape = tuple(returned.shape) if isinstance(returned, Tensor) else describe(returned)
-            raise UnexpectedAnswer(f"Expected a tensor of shape {(size, size)} for kernel={kernel}, but got {shape}.")
-        # Each weight of the kernel places the output at its own offset.
-        places = torch.stack([torch.eye(size, dtype=G.dtype)[offset : offset + out] for offset in range(kernel)])
-        right = torch.einsum("oqp,qr,ors->ps", places, G, places)
-        mixed = torch.einsum("oqp,qr,urs->ps", places, G, places)
-        if torch.allclose(returned.to(G.dtype), right):
-            remarks.append("")
-        elif torch.allclose(returned.to(G.dtype), mixed):
-            remarks.append("These offsets are chosen for each position by itself. Different weights are uncorrelated.")
-        elif torch.allclose(returned.to(G.dtype), right / kernel):
-            remarks.append("It is the sum over offsets, not their mean.")
-        else:
-            return ""
-    return next(filter(None, remarks), None)
-
-
-def _grade_wave(answer: Any) -> str | None:
+def _grade_angle(answer: Any) -> str | None:
     value = read_number(answer)
-    if close(value, 8, 1e-9):
+    right = math.degrees(math.atan2(1.0, 0.5))
+    if close(value, right, 0.06):
         return None
-    if close(value, 5, 1e-9):
-        return "This is the window. The frequency counts periods in all 40 rows."
-    return "Every window has to hold whole periods." if value > 0 and 40 % value == 0 else ""
+    if close(value, 90 - right, 0.06):
+        return "This is the angle to v₂, or that of the normal to v₁. The boundary is perpendicular to its normal."
+    if close(value, math.radians(right), 0.002):
+        return "This is the right angle in radians; degrees are asked for."
+    if close(value, 45, 0.06):
+        return "This would be so if both features were of one size."
+    if close(value, 90, 0.06):
+        return "Then the second feature would not be used at all, and its part of the margin would be lost."
+    if close(value, 180 - right, 0.06):
+        return "The angle between two lines is at most 90 degrees."
+    return ""
 
 
-_PRODUCT_SIGNATURE = "alpha(R, K, v)"
+_ALONE_SIGNATURE = "one_channel(a, s, epsilon, sigma)"
 
 
-def _grade_product(answer: Any) -> str | None:
-    for height, width in ((3, 3), (4, 6), (7, 2)):
-        a, b, v = _draw(height, height), _draw(width, width, seed=11), _draw(height, width, seed=12)
-        rows, columns = a @ a.T, b @ b.T
-        value = read_number(call(answer, _PRODUCT_SIGNATURE, "a number", rows.clone(), columns.clone(), v.clone()))
-        right = float(v.flatten() @ torch.kron(rows, columns) @ v.flatten())
-        if close(value, right, 1e-9 * abs(right)):
-            continue
-        if height == width and close(value, float(v.T.flatten() @ torch.kron(rows, columns) @ v.T.flatten()), 1e-6):
-            return "R acts on rows, that is from the left; K on columns."
-        return ""
-    return None
+def _grade_alone(answer: Any) -> str | None:
+    cases = [(1.0, 1.0, 1.0, 1.0), (0.4, 0.9, 0.5, 1.0), (2.0, 1.5, 1.0, 3.0), (0.7, 2.0, 0.3, 0.5)]
+    values = []
+    for case in cases:
+        returned = call(answer, _ALONE_SIGNATURE, "an accuracy, a number from 0 to 1", *case)
+        values.append(read_number(returned))
+    rules: dict[str, Any] = {
+        "": lambda a, s, e, g: norm.cdf(a * e / (g * s)),
+        "This is the share of errors; the accuracy is the rest.": lambda a, s, e, g: norm.cdf(-a * e / (g * s)),
+        "This is the argument of Φ, not yet a probability.": lambda a, s, e, g: a * e / (g * s),
+        "Dividing by σs² takes a variance for a deviation.": lambda a, s, e, g: norm.cdf(a * e / (g * s**2)),
+        "Dividing by σ²s takes a variance for a deviation.": lambda a, s, e, g: norm.cdf(a * e / (g**2 * s)),
+        "σ is missing: it scales the noise.": lambda a, s, e, g: norm.cdf(a * e / s),
+        "ε is missing: it is what the weight a is multiplied with.": lambda a, s, e, g: norm.cdf(a / (g * s)),
+        "s is missing: more weight on noise makes it worse.": lambda a, s, e, g: norm.cdf(a * e / g),
+        "a is missing: without weight on the feature there is nothing to read.": lambda a, s, e, g: norm.cdf(
+            e / (g * s)
+        ),
+        "There is no noise along v itself: a does not belong under the root.": lambda a, s, e, g: norm.cdf(
+            a * e / (g * math.hypot(a, s))
+        ),
+    }
+    for remark, rule in rules.items():
+        if all(close(value, rule(*case), 1e-6) for value, case in zip(values, cases, strict=True)):
+            return remark or None
+    return ""
+
+
+_LEAN_SIGNATURE = "angle_to_first(w, d1, d2)"
+
+
+def _grade_lean(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(8)
+    remarks: list[set[str] | None] = []
+    for size in (2, 7, 40):
+        w = torch.randn(size, generator=generator, dtype=torch.float64)
+        d1, d2 = torch.linalg.qr(torch.randn(size, 2, generator=generator, dtype=torch.float64))[0].T
+        for sign in (1.0, -1.0):
+            returned = call(answer, _LEAN_SIGNATURE, "an angle in radians", sign * w, d1.clone(), d2.clone())
+            value = read_number(returned)
+            one, other = float(sign * w @ d1), float(sign * w @ d2)
+            remarks.append(_remarks_on_lean(value, one, other, float(w.norm())))
+    if all(found is None for found in remarks):
+        return None
+    common = set.intersection(*(found if found is not None else set(_LEAN_REMARKS) for found in remarks))
+    return next((remark for remark in _LEAN_REMARKS if remark in common), "")
+
+
+_LEAN_REMARKS = (
+    "This is the angle to the second direction, or that of the normal to the first.",
+    "This is in degrees; radians are asked for.",
+    "The sign of a weight does not matter: the angle between two lines is at most π/2.",
+    "Only what w has in the plane of d1 and d2 counts, not the norm of all of w.",
+)
+
+
+def _remarks_on_lean(value: float, one: float, other: float, length: float) -> set[str] | None:
+    """None for a right answer, else all mistakes that would give this one."""
+    right = math.atan2(abs(one), abs(other))
+    if close(value, right, 1e-6):
+        return None
+    wrong = (
+        (math.pi / 2 - right,),
+        (math.degrees(right),),
+        (math.atan2(one, other), math.atan(one / other)),
+        (math.asin(abs(one) / length), math.acos(abs(other) / length), math.acos(abs(one) / length)),
+    )
+    return {
+        remark
+        for remark, values in zip(_LEAN_REMARKS, wrong, strict=True)
+        if any(close(value, one_value, 1e-6) for one_value in values)
+    }
 
 
 EXERCISES = (
     Exercise(
-        "10-1",
-        "One convolution of the recursion, in one dimension.",
-        _grade_layer,
-        (
-            "The weight at offset o takes output q to the input position q + o.",
-            "For each offset add G, moved by the offset along both axes, to a matrix of zeros.",
+        id="10-1",
+        summary="At which angle to v₁, in degrees, does the boundary of maximum margin lie (ε₁ = 1, ε₂ = 0.5)?",
+        grade=_grade_angle,
+        hints=(
+            "In the plane of v₁ and v₂ the two classes are two points. Which line is as far as possible from both?",
+            "The line through the middle, perpendicular to the segment from (−1, −0.5) to (1, 0.5).",
+            "The segment rises at arctan(0.5/1) from v₁; the boundary is perpendicular to it: 90° − 26.6°.",
         ),
+        praise="That is right: 63.4°. The boundary leans away from v₁, so v₁ counts for more, but both count.",
     ),
     Exercise(
-        "10-2",
-        "The lowest vertical frequency that an average over five rows loses, of 40 rows.",
-        _grade_wave,
-        ("How long, in rows, is one period of frequency i?", "40 / i rows have to divide 5."),
+        id="10-2",
+        summary="Write angle_to_first(w, d1, d2): between the boundary of a linear network and the direction d1.",
+        grade=_grade_lean,
+        hints=(
+            "In the plane of d1 and d2 the boundary is a line. What is its normal?",
+            "The normal is (w·d1, w·d2). A line along d1 has the normal (0, 1), and then the angle is 0.",
+            "atan2(|w·d1|, |w·d2|), with absolute values, since lines have no sign.",
+        ),
+        praise="That is right: 0 means that d1 is ignored, and π/2 that nothing but d1 counts in this plane.",
     ),
     Exercise(
-        "10-3",
-        "α of an image from the two factors of a Kronecker product.",
-        _grade_product,
-        ("(R ⊗ K) vec(v) = vec(R v Kᵀ), if vec reads row by row.", "Multiply R v Kᵀ by v entry by entry, and sum."),
+        id="10-3",
+        summary="Write one_channel(a, s, epsilon, sigma): the accuracy of a linear rule on one channel alone.",
+        grade=_grade_alone,
+        hints=(
+            "The rule sums up two things: what the feature gives, and what the noise gives. How large is each?",
+            "The feature gives ±aε. The noise is Gaussian with deviation σs. When does it not turn the sign?",
+            "Φ(aε/(σs)): scipy.stats.norm.cdf is Φ.",
+        ),
+        praise="That is right. The weights on the other channel have nothing to say when it is switched off.",
     ),
 )

@@ -1,193 +1,203 @@
-"""How far real networks are from the closed form, and what α, samples and noise make of their accuracy."""
+r"""Trainings on two directions, :math:`D(v_1) \oplus D(v_2)`, over pairs of NADs.
+
+B2 asks of each network the accuracy with both channels and with either alone, the angle of its decision boundary, its
+margins, and a cross-section: figures 2 and 4 to 8 of *A neural anisotropic view of underspecification*.
+"""
 
 from __future__ import annotations
 
+import base64
 import dataclasses
-import math
-from typing import Any, Final, Literal
+import os
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import nn
+from torch import Tensor
 
 from companion.stored import Experiment, Scale, Session
-from companion.trainings import SIZE, columns, run_trainings, setting
-from companion.waves import mean_alignments
-from nadtools.analytic import analytic_nads
-from nadtools.device import derive_seed, generator, isolated_random_state
-from nadtools.directions import fourier_atom
-from nadtools.estimation import estimate_nads
-from nadtools.moments import secants
-from nadtools.progress import progress_bar
+from companion.tables import Row, timed
+from companion.two_features import (
+    ARCHITECTURES,
+    DEEP,
+    Plan,
+    config,
+    directions_of,
+    fit,
+    joined,
+    load_seeds,
+    median_margin,
+    numbers,
+    reflected,
+    run_trainings,
+    setting,
+)
+from nadtools.boundaries import boundary_angle, cross_section
+from nadtools.distributions import Concatenated, LinearlySeparable, concatenate
+from nadtools.sweeps import unit_seeds
+from nadtools.training import evaluate
 
-__all__ = ["EXPERIMENTS", "average_pooling_network", "padded_network"]
+__all__ = ["EXPERIMENTS", "Pairs", "load_pairs"]
 
-_IMAGE = (8, 8)
-_FORMS: Final[tuple[Literal["linear", "infinite-width"], ...]] = ("linear", "infinite-width")
-
-
-def average_pooling_network(width: int) -> nn.Sequential:
-    """Two convolutions without padding, ReLU and average pooling, for images of 8x8 pixels."""
-    return nn.Sequential(
-        nn.Conv2d(1, width, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(width, width, 2), nn.ReLU(), nn.Flatten(),
-        nn.Linear(4 * width, 1),
-    )  # fmt: skip
-
-
-def _exactness_parameters(scale: Scale) -> dict[str, Any]:
-    smoke = scale == "smoke"
-    return {
-        "sizes": [0.0, 1.0] if smoke else [0.0, 0.03, 0.1, 0.3, 1.0, 3.0],  # of x₀, times N(0, I)
-        "width": 8 if smoke else 64,
-        "networks": 4 if smoke else 100,
-        "blocks": 3 if smoke else 10,
-    }
+_BASES = ("nads", "random")
 
 
-def _exactness(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
-    """Squared distance of the covariance from both closed forms, as a share of their squared norm.
-
-    Different blocks of networks have independent errors of sampling. So the products of two blocks' deviations have the
-    squared distance as their mean.
-    """
-    point = torch.randn(
-        1, *_IMAGE, generator=generator(torch.device("cpu"), session.seed, "the point of the closed form")
-    )
-    rows: dict[str, list[float]] = {"size": []}
-    for size in progress_bar(parameters["sizes"], session.progress, desc="points"):
-        covariances = [
-            estimate_nads(
-                lambda: average_pooling_network(parameters["width"]),
-                parameters["networks"],
-                "secant",
-                image_size=_IMAGE,
-                scale=1e-4,  # no kink of a ReLU within reach: this is the gradient, at the price of forward passes
-                evaluation_point=size * point,
-                seed=derive_seed(session.seed, block),
-                num_jobs=session.num_jobs,
-                progress=False,
-            ).covariance().numpy()
-            for block in range(parameters["blocks"])
-        ]  # fmt: skip
-        rows["size"].append(size)
-        for form in _FORMS:
-            chosen = {} if form == "linear" else {"evaluation_point": size * point}
-            limit = analytic_nads(
-                lambda: average_pooling_network(parameters["width"]), _IMAGE, nonlinearity=form, **chosen
-            ).covariance().numpy()  # fmt: skip
-            deviations = np.array([(one - limit).ravel() for one in covariances]) / np.linalg.norm(limit)
-            gram = deviations @ deviations.T
-            with_others = (gram.sum(1) - gram.diagonal()) / (len(gram) - 1)
-            rows.setdefault(f"{form}_error", []).append(float(with_others.mean()))
-            rows.setdefault(f"{form}_stderr", []).append(float(2 * with_others.std(ddof=1) / np.sqrt(len(gram))))
-    return {name: np.array(values) for name, values in rows.items()}
-
-
-def padded_network(width: int) -> nn.Sequential:
-    """Three padded convolutions, ReLU and average pooling: at x₀ = 0 the border and the middle are open differently."""
-    return nn.Sequential(
-        nn.Conv2d(1, width, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(width, width, 3, padding=1), nn.ReLU(),
-        nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 1),
-    )  # fmt: skip
-
-
-def _width_parameters(scale: Scale) -> dict[str, Any]:
+def _pairs_parameters(scale: Scale, architecture: str, basis: str) -> dict[str, Any]:
+    deep = architecture in DEEP
+    samples, epochs = 10_000, 50
+    indices = [0, 10, 20, 50, 100, 200, 300, 500, 700, 1000]
+    if deep:
+        indices, epochs = [0, 100, 1000], 30 if scale == "paper" else 10
+    elif scale == "laptop":
+        indices = [0, 20, 100, 300, 1000]
     if scale == "smoke":
-        return {"widths": [8, 16], "networks": [20, 20]}
-    return {"widths": [8, 16, 32, 64, 128, 256, 512], "networks": [1000, 1000, 600, 400, 200, 80, 40]}
-
-
-def _width(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
-    """Relative distances at x₀ = 0, the output layer averaged out: of single networks, and of the mean over networks.
-
-    The first is the root of the mean square. Of the second the square is stored, as in :func:`_exactness`: the mean of
-    products of different networks' deviations.
-    """
-    rows: dict[str, list[float]] = {"width": []}
-    for width, count in zip(parameters["widths"], parameters["networks"], strict=True):
-        deviations: dict[str, list[torch.Tensor]] = {form: [] for form in _FORMS}
-        with isolated_random_state(derive_seed(session.seed, width)):
-            limits = {
-                form: analytic_nads(padded_network(width), _IMAGE, nonlinearity=form).covariance() for form in _FORMS
-            }
-            for _ in progress_bar(range(count), session.progress, desc=f"width {width}"):
-                features = padded_network(width)[:-1].double()
-                with torch.no_grad():
-                    # So small a step is the gradient. PyTorch's output weights have the variance 1 / (3 width).
-                    jacobian = secants(features, torch.zeros(1, *_IMAGE, dtype=torch.float64), scale=1e-6)
-                for form, limit in limits.items():
-                    one = jacobian @ jacobian.T / (3 * width)
-                    deviations[form].append(((one - limit) / limit.norm()).flatten())
-        rows["width"].append(width)
-        for form in _FORMS:
-            gram = torch.stack(deviations[form]) @ torch.stack(deviations[form]).T
-            own = gram.diagonal()
-            with_others = (gram.sum(1) - own) / (count - 1)
-            rows.setdefault(f"{form}_single", []).append(float(own.mean().sqrt()))
-            rows.setdefault(f"{form}_single_stderr", []).append(float(own.std() / count**0.5 / (2 * own.mean().sqrt())))
-            rows.setdefault(f"{form}_error", []).append(float(with_others.mean()))
-            rows.setdefault(f"{form}_stderr", []).append(float(2 * with_others.std() / count**0.5))
-    return {name: np.array(values) for name, values in rows.items()}
-
-
-# Waves of LeNet with α over its mean near 0, 0.006, 0.03, 0.1, 0.3, 1, 3 and 10.
-_WAVES: Final = [(8, 0), (9, 7), (12, 7), (5, 7), (3, 14), (11, 1), (5, 0), (3, 1)]
-
-
-def _samples_parameters(scale: Scale) -> dict[str, Any]:
-    smoke = scale == "smoke"
-    parameters = setting(scale, "lenet")
-    return parameters | {
-        "frequencies": _WAVES[::7] if smoke else _WAVES,
-        "samples": [128] if smoke else [300, 1000],
-        "sigmas": [1.0] if smoke else [0.5, 1.0, 2.0],
-        "steps": 1 if smoke else 400,  # about: whole epochs
-        "num_test": 128 if smoke else 2000,
-        "num_seeds": 1,
+        indices, samples, epochs = [0, 1000], 128, 1
+    return setting(scale, architecture) | {
+        "basis": basis,
+        "indices": indices,
+        "epsilons": [1.0, 0.5],
+        "sigma": 1.0,
+        "num_train": samples,
+        "num_test": samples,
+        "config": config(
+            scale, architecture, epochs=epochs, max_lr=0.1 if deep else 0.2, weight_decay=1e-5 if deep else 0.0
+        ),
+        "extent": 2.0,
+        "resolution": 5 if scale == "smoke" else 21,
     }
 
 
-def _samples(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
-    """Sine waves; each number of samples gets the same number of steps."""
-    frequencies = [(i, j) for i, j in parameters["frequencies"]]
-    directions = {(i, j): fourier_atom(SIZE, (i, j), math.pi / 2) for i, j in frequencies}
-    tables = []
-    for count in parameters["samples"]:
-        batches = math.ceil(count / parameters["config"]["batch_size"])
-        config = parameters["config"] | {"epochs": max(1, round(parameters["steps"] / batches))}
-        for sigma in parameters["sigmas"]:
-            folder = session.folder / f"{count}-sigma-{sigma:g}"
-            folder.mkdir(exist_ok=True)
-            chosen = parameters | {"sigma": sigma, "num_train": count, "config": config}
-            table = run_trainings(directions, chosen, dataclasses.replace(session, folder=folder))
-            tables.append(table.assign(sigma=sigma, samples=count))
-    table = pd.concat(tables, ignore_index=True)
-    i, j = np.array(table["direction"].tolist()).T
-    alpha = mean_alignments(analytic_nads("lenet"), table["direction"], "sine")
-    return columns(table, frequency_i=i, frequency_j=j, alpha=alpha.to_numpy())
+def _train_pair(plan: Plan, unit: Mapping[str, Any]) -> Row:
+    """One network on D(v₁)⊕D(v₂), and all that is asked of it."""
+    row: Row = dict.fromkeys(
+        (
+            "test_accuracy_first", "test_accuracy_second", "follows_first", "angle_first", "angle_second", "normal",
+            "angle_stderr", "resultant", "radius", "crossed", "margin_first", "margin_second",
+            "margin_first_found", "margin_second_found", "section", "section_point",
+        )
+    )  # fmt: skip
+    parameters, seed = plan.parameters, unit["seed"]
+    with timed(row, plan.device):
+        problem = _pair_problem(parameters, *(plan.directions[unit[part]] for part in ("first", "second")))
+        seeds = unit_seeds(seed)
+        train_data = problem.sample(parameters["num_train"], seeds.train_data, device=plan.device)
+        x, y = problem.sample(parameters["num_test"], seeds.test_data, device=plan.device)
+        network, measured = fit(plan, train_data, (x, y), seed)
+        row |= measured
+        if network is None:
+            return row
+        first, second = (problem.direction(part).to(plan.device) for part in (0, 1))
+        row |= {
+            "test_accuracy_first": evaluate(network, (problem.only(0)(x), y)).accuracy,
+            "test_accuracy_second": evaluate(network, (problem.only(1)(x), y)).accuracy,
+            "follows_first": evaluate(network, (reflected(x, second), y)).accuracy,
+        }
+        points = (x[: parameters["num_points"]], y[: parameters["num_points"]])
+        angle = boundary_angle(network, points[0], first, second, dtype=plan.dtype)
+        row |= {
+            "angle_first": angle.to_first,
+            "angle_second": angle.to_second,
+            "normal": angle.normal,
+            "angle_stderr": angle.stderr,
+            "resultant": angle.resultant,
+            "radius": angle.radius,
+            "crossed": angle.num_crossed / angle.num_points,
+        }
+        for name, direction in (("first", first), ("second", second)):
+            row[f"margin_{name}"], row[f"margin_{name}_found"] = median_margin(plan, network, points, direction)
+        for name, chosen in (("section", points[0]), ("section_point", points[0][0])):
+            drawn = cross_section(
+                network, chosen, first, second, parameters["extent"], parameters["resolution"], progress=False
+            )
+            row[name] = base64.b64encode(drawn.values.numpy().astype("<f4").tobytes()).decode()
+    return row
+
+
+def _pair_problem(parameters: Mapping[str, Any], first: Tensor, second: Tensor) -> Concatenated:
+    one, other = parameters["epsilons"]
+    sigma = parameters["sigma"]
+    return concatenate(LinearlySeparable(first, one, sigma), LinearlySeparable(second, other, sigma))
+
+
+def _pairs(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
+    directions, eigenvalues = directions_of(parameters)
+    units = [{"first": i, "second": j} for i in parameters["indices"] for j in parameters["indices"]]
+    table = run_trainings(_train_pair, units, directions, parameters, session)
+    resolution, names = parameters["resolution"], ["section", "section_point"]
+    sections = {f"{name}s": np.stack([_decoded(text, resolution) for text in table[name]]) for name in names}
+    for part in ("first", "second"):
+        table[f"eigenvalue_{part}"] = [eigenvalues.get(index, np.nan) for index in table[part]]
+    axis = np.linspace(-parameters["extent"], parameters["extent"], resolution)
+    return numbers(table.drop(columns=names)) | sections | {"coordinates": axis}
+
+
+def _decoded(text: str | None, resolution: int) -> np.ndarray:
+    if text is None:
+        return np.full((resolution, resolution), np.nan, np.float32)
+    return np.frombuffer(base64.b64decode(text), "<f4").reshape(resolution, resolution).astype(np.float32)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pairs:
+    """Stored trainings on pairs of directions.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        A row for each training, ordered by seed: ``first``, ``second`` (indices of v₁ and v₂), ``seed``, accuracies
+        (``test_accuracy`` with both channels, ``test_accuracy_first`` with the second one switched off,
+        ``test_accuracy_second`` with the first one switched off), ``follows_first`` (the share of answers with the
+        first channel where the two contradict each other), losses, ``max_lr`` (smaller than the paper's where
+        the training had to be repeated), angles in radians (see :class:`nadtools.boundaries.BoundaryAngle`) and median
+        margins (infinite where most points have none). NaN where a training diverged. The record of the first seed's
+        run is in ``attrs``.
+    sections, section_points : array
+        Shape (rows, r, r): the decision function in the plane of v₁ and v₂, averaged over test points, and through the
+        first test point, as :class:`nadtools.boundaries.CrossSection` holds it.
+    coordinates : array
+        Shape (r,), along either direction.
+    """
+
+    table: pd.DataFrame
+    sections: np.ndarray
+    section_points: np.ndarray
+    coordinates: np.ndarray
+
+
+def load_pairs(architecture: str, basis: str = "nads", *, results_dir: str | os.PathLike[str] | None = None) -> Pairs:
+    """Load the stored trainings on pairs, of all seeds that are stored; ``"paper"`` comes before ``"laptop"``.
+
+    Parameters
+    ----------
+    architecture : str
+    basis : {"nads", "random"}
+        What the indices count: the architecture's NADs (LeNet's for logistic regression and the MLP), or the vectors of
+        one random orthonormal basis.
+    results_dir : path, optional
+
+    Raises
+    ------
+    NotStoredError
+        If none is stored.
+    ValueError
+        If the architecture or the basis is not known, or a file is damaged.
+    """
+    stored, record = load_seeds("B2", {"architecture": architecture, "basis": basis}, results_dir)
+    apart = ("sections", "section_points")
+    tables = [pd.DataFrame({k: v for k, v in one.items() if v.ndim == 1 and k != "coordinates"}) for one in stored]
+    table, kept = joined(tables)
+    table.attrs |= record
+    sections, points = (np.concatenate([one[name] for one in stored])[kept] for name in apart)
+    return Pairs(table, sections, points, stored[0]["coordinates"])
 
 
 EXPERIMENTS = (
     Experiment(
-        "exactness",
-        "distance of real networks' gradient covariance from the closed form, over the size of x₀",
-        {},
-        _exactness_parameters,
-        _exactness,
-    ),
-    Experiment(
-        "width",
-        "distance of real networks' gradient covariance from the closed form, over their width",
-        {},
-        _width_parameters,
-        _width,
-    ),
-    Experiment(
-        "samples",
-        "test accuracy of LeNet on D(v) over alpha, the number of samples and the noise",
-        {},
-        _samples_parameters,
-        _samples,
+        "B2",
+        "test accuracy and decision boundary on two channels, D(v1) and D(v2), over pairs of directions",
+        {"architecture": ARCHITECTURES, "basis": _BASES},
+        _pairs_parameters,
+        _pairs,
     ),
 )

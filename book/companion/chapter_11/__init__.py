@@ -1,21 +1,20 @@
-"""Chapter 11: Beyond convolutions."""
+"""Chapter 11: Photographs or a simple hint: which is used?"""
 
 from __future__ import annotations
 
-from companion.chapter_11.experiments import NETWORKS
-from companion.chapter_11.figures import (
-    LABELS,
-    lattice_share,
-    load_stored,
-    plot_poisoned,
-    plot_rows,
-    plot_spectra,
-    plot_trainings,
-    plot_two,
-    positions_table,
-)
+from companion.chapter_11.claims import concatenation_claims
+from companion.chapter_11.experiments import load_transition
+from companion.chapter_11.explorer import ConcatenationExplorer, concatenation_explorer
+from companion.chapter_11.figures import plot_curved_and_straight, plot_transition
+from companion.patches import load_patches, load_thumbnails
 
 __all__ = [
-    "LABELS", "NETWORKS", "lattice_share", "load_stored", "plot_poisoned", "plot_rows",
-    "plot_spectra", "plot_trainings", "plot_two", "positions_table",
-]  # fmt: skip
+    "ConcatenationExplorer",
+    "concatenation_claims",
+    "concatenation_explorer",
+    "load_patches",
+    "load_thumbnails",
+    "load_transition",
+    "plot_curved_and_straight",
+    "plot_transition",
+]

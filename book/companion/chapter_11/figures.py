@@ -1,157 +1,98 @@
-"""Spectra with steps, the rows that a recurrent network sees, and what is stored of the trainings on both sides."""
+"""Accuracies on images beside D(v), over the index of v; and a drawing of what is at stake."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-import torch
-from torch import Tensor
+from plotly.subplots import make_subplots
 
-from companion.chapter_11.experiments import NETWORKS
-from companion.figures import plot_curves, plot_over_indices
-from companion.parts import COLOURS, finish, title_height
-from companion.photographs import over_carriers
-from companion.stored import EXPERIMENTS, NotStoredError, load_table
-from companion.style import stored
-from nadtools.nads import NADs
+from companion.figures import plot_over_indices
+from companion.parts import COLOURS, Array, as_mapping, check_columns, finish, percent, sentence
 
-__all__ = [
-    "LABELS", "lattice_share", "load_stored", "plot_poisoned", "plot_rows", "plot_spectra",
-    "plot_trainings", "plot_two", "positions_table",
-]  # fmt: skip
+__all__ = ["plot_curved_and_straight", "plot_transition"]
 
-LABELS: Final = {
-    "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt", "lstm": "LSTM",
-}  # fmt: skip
-_SMALLEST = 1e-5  # what is less is drawn there
+_TRANSITION = {
+    "both": "test_accuracy",
+    "images alone": "test_accuracy_images",
+    "D(v) alone": "test_accuracy_direction",
+}
+_REFERENCE = "trained on images alone"
 
 
-def lattice_share(images: Tensor, patch: int) -> Tensor:
-    """Shares of the energy of images (..., h, w) that lie in the space of images that repeat with the patch: (...).
+def plot_transition(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure:
+    """Draw accuracies on images ⊕ D(v), and on either part, against the index of v; a dropdown chooses the network.
 
-    A patch has ``patch`` pixels on a side, of which h and w are multiples.
+    Parameters
+    ----------
+    tables
+        From a network's name to its trainings, a row each: ``part``, ``index``, ``test_accuracy``,
+        ``test_accuracy_images`` and ``test_accuracy_direction``, as :func:`load_transition` gives
+        them. Seeds are averaged. Where there are rows whose part is ``"images"``, their mean accuracy is a dashed line.
     """
-    *_, height, width = images.shape
-    tiles = images.to(torch.float64).unflatten(-1, (width // patch, patch)).unflatten(-3, (height // patch, patch))
-    mean = tiles.mean((-4, -2))
-    return mean.square().sum((-2, -1)) * (height // patch) * (width // patch) / tiles.square().sum((-4, -3, -2, -1))
-
-
-def plot_spectra(nads: Mapping[str, NADs], title: str | None = None) -> go.Figure:
-    """Draw what each direction is worth to other networks than those that chose it, over the mean of all directions."""
-    curves = {}
-    for label, one in nads.items():
-        relative = (one.held_out / one.held_out.mean()).clamp_min(_SMALLEST).numpy()
-        curves[label] = (np.arange(len(relative)), relative)
-    ends = {label: one.num_resolved for label, one in nads.items()}
-    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g")
-    steps = "; ".join(f"{label}: {count} before the bulk" for label, count in ends.items())
-    figure.layout.meta = {**figure.layout.meta, "alt": f"{title or 'Spectra'}: directions told apart: {steps}."}
-    return figure
-
-
-def plot_rows(nads: NADs, title: str | None = None) -> go.Figure:
-    """Draw α of single pixels, averaged over the columns, for each row of the image."""
-    height, width = nads.image_shape[-2:]
-    alpha = nads.covariance().diagonal().reshape(-1, height, width).mean((0, 2))
-    rows = np.arange(1, height + 1)
-    relative = (alpha / alpha.mean()).clamp_min(_SMALLEST).numpy()
-    curves = {"a pixel of the row": (rows, relative)}
-    markers = tuple(curves)
-    return plot_curves(curves, "row, from the top", "α / mean", title, markers=markers, y_log=True, height=200)
-
-
-def load_stored(name: str, **options: Any) -> dict[str, pd.DataFrame]:
-    """The stored tables of an experiment, by network: those that are there."""
-    tables = {}
-    for network in EXPERIMENTS[name].selectors["network"]:
-        try:
-            tables[network] = load_table(name, network=network, **options)
-        except NotStoredError:
-            continue
-    return tables
-
-
-def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure | None:
-    """Draw test accuracy along NADs, the mean over seeds; the caption says the extremes on both sides of the last step.
-
-    The tables are those of the experiment ``beyond``, by network. Without any there is nothing to draw: None.
-    """
-    if not tables:
-        return None
-    curves, extremes = {}, []
-    for network, table in tables.items():
-        step = NETWORKS[network].bulk or NETWORKS[network].step
-        mean = table.groupby("index")["test_accuracy"].mean()
-        label = LABELS[network]
-        curves[f"{label}, bulk from {step}"] = (list(mean.index), list(mean))
-        before, after = mean[mean.index < step], mean[mean.index >= step]
-        extremes.append(f"{label} falls from {before.min():.0%} before its bulk to {after.max():.0%} or less in it")
-    figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
-    figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
-    record = next(iter(tables.values())).attrs
-    return stored(figure, {str(key): value for key, value in record.items()})
-
-
-def plot_poisoned(table: pd.DataFrame, title: str | None = None) -> go.Figure:
-    """Draw accuracies against the index of a carrier's NAD, the means over seeds.
-
-    The table is that of the experiment ``poisoned``.
-    """
-    curves = over_carriers(table)
-    dashed = [name for name in curves if "without" in name]
-    x, y = "index of the carrier's NAD", "accuracy, or share of answers"
-    return plot_over_indices(curves, y, title, x_title=x, dashed=dashed, y_range=(-0.02, 1.05))
-
-
-def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
-    """Draw, for each pair of features, test accuracy with either alone: the mean over seeds.
-
-    The table is that of the experiment ``two``.
-    """
-    mean = table.groupby(["first", "second"], sort=False).mean()
-    pairs = [f"NAD {int(first)}, large<br>NAD {int(second)}, half" for first, second in mean.index]
-    figure = go.Figure()
-    for number, (part, name) in enumerate({"first": "the large feature", "second": "the half"}.items()):
-        accuracy = mean[f"test_accuracy_{part}"].astype("float32")
-        hover = f"{name} alone<br>%{{x:.1%}}<extra></extra>"
-        figure.add_bar(
-            x=accuracy,
-            y=pairs,
-            name=f"{name} alone",
-            orientation="h",
-            marker_color=COLOURS[number],
-            hovertemplate=hover,
-        )
-    figure.update_xaxes(title="test accuracy", range=(0.4, 1.02), tickformat=".0%")
-    figure.update_yaxes(autorange="reversed")
-    alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
-    height = 60 * len(pairs) + 110 + title_height(title)
-    return finish(
-        figure,
+    given = as_mapping(tables, "tables")
+    curves: dict[str, dict[str, tuple[Array, Array]]] = {}
+    alone = all("images" in set(table["part"]) for table in given.values() if isinstance(table, pd.DataFrame))
+    for label, table in given.items():
+        check_columns(label, table, ("part", "index", *_TRANSITION.values()))
+        means = table[table["part"] == "both"].groupby("index")[list(_TRANSITION.values())].mean()
+        if means.empty:
+            raise ValueError(f"got no training on both parts of {label!r}; expected rows whose part is 'both'")
+        index = means.index.to_numpy(float)
+        curves[label] = {name: (index, means[column].to_numpy()) for name, column in _TRANSITION.items()}
+        if alone:
+            reference = float(table[table["part"] == "images"]["test_accuracy"].mean())
+            curves[label][_REFERENCE] = (index[[0, -1]], np.full(2, reference))
+    lowest = min([0.5, *(float(np.nanmin(y)) for part in curves.values() for _, y in part.values())])
+    alt = f"{sentence(title or 'Accuracies against the index of v')} " + " ".join(
+        f"{label}: with D(v) alone from {percent(part['D(v) alone'][1][0])} at the first index to "
+        f"{percent(part['D(v) alone'][1][-1])} at the last, with the images alone from "
+        f"{percent(part['images alone'][1][0])} to {percent(part['images alone'][1][-1])}."
+        for label, part in curves.items()
+    )
+    return plot_over_indices(
+        curves,
+        "test accuracy",
         title,
-        alt,
-        height=height,
-        margin={"l": 110, "r": 12, "t": 34 + title_height(title), "b": 60},
-        legend=legend,
+        choose="dropdown",
+        x_title="index of v",
+        dashed=(_REFERENCE,) if alone else (),
+        y_range=(lowest - 0.03, 1.02),
+        alt=alt,
     )
 
 
-def positions_table(table: pd.DataFrame) -> Any:
-    """Alignments and accuracies of a wave on the lattice and one off it, by the size of the position embeddings."""
-    table = table.assign(
-        wave=[f"({i:.0f}, {j:.0f})" for i, j in zip(table["frequency_i"], table["frequency_j"], strict=True)]
-    )
-    mean = table.groupby(["position_embedding", "wave"], sort=False)[
-        ["alpha_secant", "alpha_gradient", "test_accuracy"]
-    ].mean()
-    mean.columns = pd.Index(["α / mean, secant", "α / mean, gradient at 0", "accuracy"])
-    mean.index.names = ["positions", "wave"]
-    caption = "With larger position embeddings the lost wave is learned. The secant does not see why."
-    shown = mean.style.format("{:.1g}").format("{:.1%}", subset=["accuracy"]).format_index("{:g}", level=0)
-    return shown.set_caption(caption)
+def plot_curved_and_straight(title: str | None = None) -> go.Figure:
+    """Draw one set of samples twice: in the plane of two features of the picture, and over the hint.
+
+    It is a drawing: the two classes are half moons in the first plane, and the boundaries are drawn by hand.
+    """
+    source = np.random.default_rng(0)
+    angle = source.uniform(0, np.pi, (2, 60))
+    across = np.stack([np.cos(angle[0]), 1 - np.cos(angle[1])]) + source.normal(0, 0.08, (2, 60))
+    upwards = np.stack([np.sin(angle[0]), 0.5 - np.sin(angle[1])]) + source.normal(0, 0.08, (2, 60))
+    hint = np.full((2, 60), [[-1.0], [1.0]])
+    bend = np.linspace(-1.4, 2.4, 80)
+    boundaries = ((bend, 0.25 + 0.5 * np.cos(np.pi * bend)), (np.zeros(2), np.array([-1.0, 1.5])))
+    figure = make_subplots(1, 2, subplot_titles=("by the picture", "by the hint"), horizontal_spacing=0.12)
+    for column, (horizontal, boundary) in enumerate(zip((across, hint), boundaries, strict=True), 1):
+        for label, colour in enumerate(COLOURS[:2]):
+            figure.add_scatter(
+                x=horizontal[label], y=upwards[label], mode="markers", marker={"color": colour, "size": 6},
+                name=("one class", "the other")[label], showlegend=False, row=1, col=column,
+            )  # fmt: skip
+        figure.add_scatter(
+            x=boundary[0], y=boundary[1], mode="lines", line={"color": "#8c8c8c", "width": 3}, name="boundary",
+            showlegend=False, row=1, col=column,
+        )  # fmt: skip
+    figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[-1.4, 2.4], col=1)
+    figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[-1.9, 1.9], col=2)
+    figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, range=[-1.0, 1.5])
+    figure.update_xaxes(title="something in the picture", col=1)
+    figure.update_xaxes(title="the hint", col=2)
+    figure.update_yaxes(title="something else in it", col=1)
+    alt = f"{sentence(title or 'Curved and straight')} Two classes, as half moons in the plane of two features of the "
+    alt += "picture, with a boundary that bends; and over the hint, which one straight line divides."
+    return finish(figure, title, alt, height=340, margin={"l": 40, "r": 12, "t": 70, "b": 50})

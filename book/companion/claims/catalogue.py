@@ -17,10 +17,10 @@ from companion.chapter_02 import claims as chapter_02
 from companion.chapter_03 import claims as chapter_03
 from companion.chapter_04 import claims as chapter_04
 from companion.chapter_05 import claims as chapter_05
-from companion.chapter_06 import claims as chapter_06
-from companion.chapter_07 import claims as chapter_07
 from companion.chapter_08 import claims as chapter_08
 from companion.chapter_09 import claims as chapter_09
+from companion.chapter_10 import claims as chapter_10
+from companion.chapter_11 import claims as chapter_11
 from companion.claims.model import PAPERS, Checked, Claim
 from companion.evidence import Function, Mark, Verdict
 from companion.style import ARCHITECTURE_NAMES
@@ -37,10 +37,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **chapter_03.CLAIMS,
     **chapter_04.CLAIMS,
     **chapter_05.CLAIMS,
-    **chapter_06.CLAIMS,
-    **chapter_07.CLAIMS,
     **chapter_08.CLAIMS,
     **chapter_09.CLAIMS,
+    **chapter_10.CLAIMS,
+    **chapter_11.CLAIMS,
 }
 _SCALES: Final = ("paper", "laptop")
 _NETWORKS: Final = ARCHITECTURE_NAMES | {"mlp": "the MLP"}

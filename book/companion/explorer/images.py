@@ -1,4 +1,4 @@
-"""An image and what becomes of it, side by side: what the explorers of chapters 6 and 7 share."""
+"""An image and what becomes of it, side by side: what the explorers of chapters 8 and 9 share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training on two parts that share the label: what the explorers of chapters 8 and 9 share."""
+"""A training on two parts that share the label: what the explorers of chapters 10 and 11 share."""
 
 from __future__ import annotations
 
