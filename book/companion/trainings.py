@@ -13,6 +13,7 @@ import pandas as pd
 from torch import Tensor
 
 from companion.stored import Scale, Session
+from nadtools.networks import Architecture
 from nadtools.sweeps import sweep
 from nadtools.training import Precision, TrainConfig
 
@@ -53,10 +54,12 @@ def setting(scale: Scale, architecture: str) -> dict[str, Any]:
     }
 
 
-def run_trainings(directions: dict[Any, Tensor], parameters: dict[str, Any], session: Session) -> pd.DataFrame:
-    """Train on D(v) of each direction, as the parameters say."""
+def run_trainings(
+    directions: dict[Any, Tensor], parameters: dict[str, Any], session: Session, factory: Architecture | None = None
+) -> pd.DataFrame:
+    """Train on D(v) of each direction, as the parameters say; what the factory builds, if there is one."""
     return sweep(
-        parameters["architecture"],
+        factory or parameters["architecture"],
         directions,
         epsilon=parameters["epsilon"],
         sigma=parameters["sigma"],
@@ -69,7 +72,7 @@ def run_trainings(directions: dict[Any, Tensor], parameters: dict[str, Any], ses
         num_jobs=session.num_jobs,
         device=session.device,
         progress=session.progress,
-        **parameters["build_options"],
+        **({} if factory else parameters["build_options"]),
     )
 
 

@@ -4,18 +4,21 @@ features, and on photographs with a carrier."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from companion import photographs, two_features
 from companion.stored import Experiment, Scale, Session
 from companion.tables import Row, timed
 from companion.trainings import SIZE, columns, run_trainings
+from nadtools.architectures import build
 from nadtools.device import derive_seed
 from nadtools.directions import fourier_atom
 from nadtools.distributions import LinearlySeparable, concatenate
@@ -35,6 +38,7 @@ class _Network:
     step: int  # dimension of the images that repeat with the patch; of an LSTM two rows
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     bulk: int | None = None  # where the largest eigenspace begins, if it is not the step
+    frozen: str | None = None  # what is never trained: weights with this in their names
 
 
 NETWORKS: Final = {
@@ -42,6 +46,7 @@ NETWORKS: Final = {
     "vit-4": _Network("vit", 16, {"patch_size": 4}),
     "mixer": _Network("mixer", 64),
     "convnext": _Network("convnext", 64),  # patches of 4x4 pixels, then convolutions of 2x2 of them
+    "convnext-asleep": _Network("convnext", 64, frozen="layer_scale"),
     "lstm": _Network("lstm", 64, bulk=128),  # four rows
 }
 
@@ -49,7 +54,8 @@ NETWORKS: Final = {
 def _setting(scale: Scale, network: str) -> dict[str, Any]:
     smoke = scale == "smoke"
     config = TrainConfig(epochs=1 if smoke else 10, max_lr=2e-3, optimizer="adamw")
-    return {
+    frozen = NETWORKS[network].frozen
+    return ({"frozen": frozen} if frozen else {}) | {
         "architecture": NETWORKS[network].architecture,
         "build_options": dict(NETWORKS[network].options),
         "num_train": 128 if smoke else 4_000,
@@ -89,11 +95,20 @@ def _estimate(
     )
 
 
+def _frozen(architecture: str, what: str) -> nn.Module:
+    network = build(architecture, seed=int(torch.randint(2**31, ())))
+    for name, weight in network.named_parameters():
+        weight.requires_grad_(what not in name)
+    return network
+
+
 def _beyond(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
     """Accuracies along NADs, with the alignments of these directions by other networks than those that chose them."""
     nads, other = (_estimate(parameters, session, purpose) for purpose in ("nads", "another estimate"))
     directions = {index: nads.vectors[index].float() for index in parameters["indices"]}
-    table = run_trainings(directions, parameters, session)
+    frozen = parameters.get("frozen")
+    factory = functools.partial(_frozen, parameters["architecture"], frozen) if frozen else None
+    table = run_trainings(directions, parameters, session, factory)
     index = table["direction"].to_numpy(dtype=int, copy=True)
     fresh = other.alignments(nads.vectors[index].float()).numpy() / float(other.eigenvalues.mean())
     return columns(table, index=index, alpha=fresh)

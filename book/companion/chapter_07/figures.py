@@ -25,7 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 LABELS: Final = {
-    "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt", "lstm": "LSTM",
+    "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt",
+    "convnext-asleep": "ConvNeXt, blocks asleep", "lstm": "LSTM",
 }  # fmt: skip
 _SMALLEST = 1e-5  # what is less is drawn there
 
