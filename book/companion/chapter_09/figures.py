@@ -45,7 +45,7 @@ def plot_arms(
         above = np.array([pair[0].max() for pair in having.values()]) - test
         below = test - np.array([pair[0].min() for pair in having.values()])
         common = {
-            "x": [label.replace(" ", "<br>") for label in having],
+            "x": [label.replace(",", "").replace(" ", "<br>") for label in having],
             "name": name,
             "offsetgroup": name,
             "legendgroup": name,
@@ -65,7 +65,8 @@ def plot_arms(
         )
     if chance is not None:
         line = {"dash": "dot", "width": 1, "color": "#8c8c8c"}
-        figure.add_hline(y=chance, line=line, annotation_text="chance", annotation_position="top left")
+        figure.add_hline(y=chance, line=line, name="chance", showlegend=True)
+    figure.update_xaxes(tickangle=0, tickfont={"size": 10})
     figure.update_yaxes(title="accuracy", range=[0, 1.04], tickformat=".0%")
     alt = f"{title or 'Accuracies'}: " + "; ".join(
         f"{label}: " + ", ".join(f"{name} {pair[0].mean():.0%}" for name, pair in bars.items())
