@@ -129,6 +129,8 @@ def test_what_the_chapter_says_of_long_trainings():
     assert convnext.test_accuracy.loc[:62].min() == 1 and (convnext.alpha.loc[66:] * 1000).round().eq(1).all()
     after = convnext.test_accuracy.loc[66:]
     assert [f"{share:.0%}" for share in (after.min(), after.max())] == ["88%", "94%"]
+    asleep = stored_of("beyond", "convnext-asleep", "index").test_accuracy
+    assert asleep.loc[:62].min() == 1 and asleep.loc[66:].max() < 0.51
 
 
 @pytest.mark.parametrize("network", chapter_07.load_stored("spaces"))
