@@ -84,7 +84,7 @@ def plot_spectra(
     figure.update_xaxes(type="log", title="rank (index + 1)", dtick=1)
     figure.update_yaxes(type="log", title="eigenvalue", exponentformat="power", dtick=1)
     legend = {"y": -0.2, "yanchor": "top"}
-    return finish(figure, title, alt, height=420, showlegend=len(curves) > 1, legend=legend)
+    return finish(figure, title, alt, height=340, showlegend=len(curves) > 1, legend=legend)
 
 
 def plot_convergence(
@@ -126,7 +126,7 @@ def plot_convergence(
     )
     figure.update_yaxes(title=ylabel, range=(-0.03, 1.09), zeroline=False)  # room for whole markers
     legend = {"y": -0.22, "yanchor": "top"}
-    return finish(figure, title, alt, height=420, showlegend=len(drawn) > 1, legend=legend, hovermode="closest")
+    return finish(figure, title, alt, height=340, showlegend=len(drawn) > 1, legend=legend, hovermode="closest")
 
 
 def _curve_points(label: str, curve: tuple[ArrayLike, ArrayLike]) -> tuple[Array, Array]:
