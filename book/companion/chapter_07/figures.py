@@ -49,7 +49,7 @@ def plot_spectra(nads: Mapping[str, NADs], title: str | None = None) -> go.Figur
         relative = (one.held_out / one.held_out.mean()).clamp_min(_SMALLEST).numpy()
         curves[label] = (np.arange(len(relative)), relative)
     ends = {label: one.num_resolved for label, one in nads.items()}
-    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g")
+    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g", height=260)
     steps = "; ".join(f"{label}: {count} before the bulk" for label, count in ends.items())
     figure.layout.meta = {**figure.layout.meta, "alt": f"{title or 'Spectra'}: directions told apart: {steps}."}
     return figure
@@ -92,7 +92,7 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
         curves[f"{label}, bulk from {step}"] = (list(mean.index), list(mean))
         before, after = mean[mean.index < step], mean[mean.index >= step]
         extremes.append(f"{label} falls from {before.min():.0%} before its bulk to {after.max():.0%} or less in it")
-    figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03))
+    figure = plot_over_indices(curves, "test accuracy on D(v)", title, y_range=(0.45, 1.03), height=250)
     figure.layout.meta = {**figure.layout.meta, "caption": f"{'; '.join(extremes)}."}
     record = next(iter(tables.values())).attrs
     return stored(figure, {str(key): value for key, value in record.items()})
@@ -106,7 +106,7 @@ def plot_poisoned(table: pd.DataFrame, title: str | None = None) -> go.Figure:
     curves = over_carriers(table)
     dashed = [name for name in curves if "without" in name]
     x, y = "index of the carrier's NAD", "accuracy, or share of answers"
-    return plot_over_indices(curves, y, title, x_title=x, dashed=dashed, y_range=(-0.02, 1.05))
+    return plot_over_indices(curves, y, title, x_title=x, dashed=dashed, y_range=(-0.02, 1.05), height=210)
 
 
 def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
