@@ -104,7 +104,8 @@ def test_the_book_shows_little_code() -> None:
 
 @pytest.mark.parametrize("number", sorted({exercise[:2] for exercise in grading.available()}))
 def test_every_exercise_is_asked_solved_and_checked_in_its_order(number: str) -> None:
-    pages = [path for path in CHAPTERS if re.match(f"{number}b?-", path.stem)]  # a starred chapter has those that follow
+    # A starred chapter has the exercises that follow.
+    pages = [path for path in CHAPTERS if re.match(f"{number}b?-", path.stem)]
     cells = [cell for path in pages for cell in nbformat.read(path, as_version=4).cells]
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     code = "\n".join(cell.source for path in pages for cell in code_cells(path))
