@@ -384,7 +384,14 @@ def size_of_resnet() -> tuple[int, str, str]:
     return count, {2: "twice"}[round(ratio * 10_000 / count, 1)], within(100 * abs(ratio - 1), 1)
 
 
+def first_eigenvalues() -> tuple[Any, ...]:
+    lenet = atlas("lenet")
+    pairs = zip(lenet.eigenvalues[:2].tolist(), lenet.eigenvalue_stderr[:2].tolist(), strict=True)
+    return lenet.metadata["num_networks"], *(f"{1e6 * value:.1f}" for pair in pairs for value in pair)
+
+
 CHAPTER_4 = [
+    Stated("with the {} networks of the wall ${} \\pm {}$ against ${} \\pm {}$, in millionths", first_eigenvalues),
     Stated(
         "In {} smooth NADs do come first, on the whole",
         lambda: listed(
