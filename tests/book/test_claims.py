@@ -350,9 +350,8 @@ def _real_nads(stored, nads, *args, **options):
 
 
 # They compare with NADs, which are real, or with the authors' files, which are not invented.
-REAL = {
-    claim.id for claim in STORED if claim.experiment == "atlas" or claim.id.endswith(("-support", "-map", "-points"))
-}
+THEIRS = ("-few", "-map", "-points", "-support")
+REAL = {claim.id for claim in STORED if claim.experiment == "atlas" or claim.id.endswith(THEIRS)}
 
 
 @pytest.mark.parametrize("claim", [c for c in STORED if c.id not in REAL], ids=lambda claim: claim.id)
@@ -433,13 +432,19 @@ def test_narrow_networks_are_not_the_papers(tmp_path):
     assert outcome.measured.endswith("width 0.25 instead of 1")
 
 
+@pytest.mark.parametrize(("rough", "verdict"), [(0.5, Verdict.REPRODUCED), (0.9, Verdict.PARTLY)])
+def test_few_waves_are_held_against_the_same_waves_of_the_authors(tmp_path, rough, verdict):
+    invent(tmp_path, "A1", at_waves([(0, 0), (-4, -4)], [1.0, rough]), architecture="densenet121")
+    assert claims.evaluate(BY_ID["A1-densenet121-few"], results_dir=tmp_path).verdict is verdict
+
+
 def test_other_images_are_not_the_papers(tmp_path):
     table = stacked(images([np.nan], [0.9], "none"), images(INDICES, np.linspace(0.3, 0.9, 6)))
     invent(tmp_path, "A7", table, architecture="resnet18", data="cifar10-subset")
     outcome = claims.evaluate(BY_ID["A7-resnet18-first"], results_dir=tmp_path)
     assert outcome.verdict is Verdict.NOT_YET
     assert "60.0 points; agrees, but 5,000 images of CIFAR-10 instead of 50,000 photographs" in outcome.measured
-    assert "--architecture resnet18 --data cifar10 --scale paper  # about 39 hours" in outcome.command
+    assert "--architecture resnet18 --data cifar10 --scale paper  # about 16 hours" in outcome.command
 
 
 def test_a_stale_result_is_not_yet_a_verdict(tmp_path):

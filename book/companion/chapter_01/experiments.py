@@ -73,9 +73,6 @@ def _no_pooling_parameters(scale: Scale, architecture: str) -> dict[str, Any]:
     if scale == "laptop" and architecture in SMALL:
         # Without pooling a training takes twice as long: leave out the rim, where few waves are learned at all.
         frequencies = [f for f in frequencies if max(map(abs, f)) < 16]
-    if scale == "paper" and architecture == "densenet121":
-        # Without pooling all its layers see 32x32 pixels: a step takes ten times as long. Six epochs fit the samples.
-        parameters["config"] = parameters["config"] | {"epochs": 6}
     return parameters | {"build_options": options, "frequencies": frequencies}
 
 
