@@ -20,6 +20,7 @@ SOLUTIONS = {
     "04-3": averaged_covariance,
     "04-4": alignment,
     "04-5": lambda spread, pixels: pixels / (spread**0.5 - 1) ** 2,
+    "04-6": lambda q: 1 - (1 - q) / 4,
 }
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
@@ -55,4 +56,9 @@ WRONG = [
     ("04-5", lambda s, d: d / (s**0.5 - 1), "both sides"),
     ("04-5", lambda s, d: d / (1 - s**-0.5) ** 2, "lower edge"),
     ("04-5", lambda s, d: d, "Hint"),
+    ("04-6", lambda q: q, "twice the networks"),
+    ("04-6", lambda q: (1 + q) / 2, "beside the truth."),
+    ("04-6", lambda q: q**0.5, "nearly"),
+    ("04-6", lambda q: (1 - q) / 4, "take it from 1"),
+    ("04-6", lambda q: q**2, "Hint"),
 ]

@@ -169,12 +169,12 @@ def plot_scores(scores: Mapping[str, Mapping[str, float]], title: str | None = N
             hovertemplate=f"{name} on %{{x}}: %{{y:.1%}}<extra></extra>",
         )
     figure.add_hline(0.5, line={"color": "rgb(115, 115, 115)", "dash": "dash", "width": 1.5})
-    figure.add_annotation(x=1, xref="paper", y=0.5, text="a coin", showarrow=False, xanchor="right", yanchor="bottom")
-    figure.update_yaxes(title="test accuracy", range=[0.4, 1.02], tickformat=".0%")
+    figure.add_annotation(x=1, xref="paper", y=0.5, text="a coin", showarrow=False, xanchor="left")
+    figure.update_yaxes(title="test accuracy", range=[0, 1.02], tickformat=".0%")
     figure.update_xaxes(title="frequency of v", type="category")
     ends = "; ".join(f"{name} {', '.join(f'{percent(v)} on {w}' for w, v in vs.items())}" for name, vs in given.items())
     figure.update_layout(barmode="group")
-    return _with_legend(figure, title, f"{title or 'Test accuracies'}: {ends}.")
+    return _with_legend(figure, title, f"{title or 'Test accuracies'}: {ends}.", right=56)
 
 
 def plot_slowness(
@@ -239,20 +239,22 @@ def plot_unpooled(
     before, after = as_vector(pooled, "pooled"), as_vector(unpooled, "unpooled")
     order = np.argsort(-before)
     figure = go.Figure()
-    for name, values, colour in (("with pooling", before, COLOURS[0]), ("without", after, COLOURS[1])):
+    # Rings around points: where both agree, both are seen.
+    ring = {"color": COLOURS[0], "size": 12, "symbol": "circle-open", "line": {"width": 2}}
+    for name, values, marker in (("with pooling", before, ring), ("without", after, {"color": COLOURS[1], "size": 7})):
         figure.add_scatter(
             x=list(range(len(order))),
             y=values[order],
             name=name,
             mode="markers",
-            marker={"color": colour, "size": 8},
+            marker=marker,
             customdata=[names[k] for k in order],
             hovertemplate=f"%{{customdata}} {name}: %{{y:.1%}}<extra></extra>",
         )
     for place, k in enumerate(order):
         if names[k] in marks:
             figure.add_annotation(x=place, y=float(after[k]), text=names[k], ax=24, ay=24)
-    figure.update_xaxes(title="waves, best with pooling first")
+    figure.update_xaxes(title="waves, best with pooling first", showticklabels=len(order) < 10)
     if len(order) < 10:  # then each has room for its name
         figure.update_xaxes(tickvals=list(range(len(order))), ticktext=[names[k] for k in order], tickangle=-50)
     figure.update_yaxes(title="test accuracy", range=[0.45, 1.02], tickformat=".0%")
@@ -263,11 +265,11 @@ def plot_unpooled(
     return _with_legend(figure, title, f"{title or 'Accuracies with pooling and without'}: {ends}.")
 
 
-def _with_legend(figure: go.Figure, title: str | None, alt: str) -> go.Figure:
+def _with_legend(figure: go.Figure, title: str | None, alt: str, right: int = 20) -> go.Figure:
     """Finish a figure of one panel, its legend between title and panel."""
     top, bottom = 40 + title_height(title), 58
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
-    margin = {"l": 60, "r": 20, "t": top, "b": bottom}
+    margin = {"l": 60, "r": right, "t": top, "b": bottom}
     return finish(figure, title, alt, height=265 + top + bottom, margin=margin, legend=legend)
 
 

@@ -54,7 +54,7 @@ def compared(
             response = pooling.spectral_response(prefilter, size, stride)
             found[f"S = {stride}, {prefilter}"] = {
                 f"{epsilon:g}": {
-                    "printed": (half, pooling.theorem1_accuracy(half, response, stride, epsilon, 1.0)),
+                    "printed in the paper": (half, pooling.theorem1_accuracy(half, response, stride, epsilon, 1.0)),
                     "exact": (half, pooling.fourier_accuracies(prefilter, stride, epsilon, 1.0, size=size)[half]),
                     "Monte Carlo": (
                         some,
@@ -79,7 +79,7 @@ def over_phases(size: int, frequencies: Sequence[int]) -> dict[str, dict[str, Cu
         waves = torch.cos(2 * math.pi * ell * positions / size - phases[:, None])
         printed = pooling.theorem1_accuracy(torch.tensor([ell, ell]), response, 4, 1.0, 1.0)
         exact = pooling.bayes_accuracy(waves, matrix, 1.0, 1.0)
-        found[str(ell)] = {"exact": (phases, exact), "printed": (phases[[0, -1]], printed)}
+        found[str(ell)] = {"exact": (phases, exact), "printed in the paper": (phases[[0, -1]], printed)}
     return found
 
 

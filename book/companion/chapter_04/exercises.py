@@ -195,6 +195,17 @@ def _grade_networks_for(answer: Any) -> str | None:
     return compare(call_on(answer, "networks_for(spread, pixels)", cases), cases, right, mistakes)
 
 
+def _grade_whole(answer: Any) -> str | None:
+    cases = [(0.9,), (0.5,), (1.0,)]
+    mistakes = [
+        (lambda q: q, "This is one half beside the other; the whole has twice the networks, and the truth no error."),
+        (lambda q: (1 + q) / 2, "This is one half beside the truth. The whole has twice as many networks."),
+        (lambda q: math.sqrt(q), "This is one half beside the truth, nearly. The whole has twice as many networks."),
+        (lambda q: (1 - q) / 4, "This is what the whole lacks: take it from 1."),
+    ]
+    return compare(call_on(answer, "whole(q)", cases), cases, lambda q: 1 - (1 - q) / 4, mistakes)
+
+
 EXERCISES = (
     Exercise(
         id="04-1",
@@ -250,5 +261,16 @@ EXERCISES = (
             "√(D/n) = √spread − 1, so n = D / (√spread − 1)².",
         ),
         praise="That is right. For 32 × 32 pixels and a tenth more than the mean these are 430,000 single gradients.",
+    ),
+    Exercise(
+        id="04-6",
+        summary="Write whole(q): the overlap of an estimate with the truth, from that of its two halves.",
+        grade=_grade_whole,
+        hints=(
+            "Let the whole lack δ of the overlap 1. How much does a half lack, which has half the networks?",
+            "A half lacks 2δ. The errors of two halves are independent: their expected squares add up.",
+            "Two halves lack 4δ of each other, and that is 1 − q.",
+        ),
+        praise="That is right, for q near 1: halves at 0.9 make a whole at 0.975.",
     ),
 )

@@ -17,6 +17,7 @@ from companion.style import DIVERGING
 __all__ = ["plot_gallery", "plot_wall"]
 
 _GAP, _ROW_GAP = 2, 18  # pixels between images, and between rows: for a label, on a telephone too
+_WIDE = 340  # pixels of a wall whose rows are that far apart
 _WIDTH = 680  # of a wall on the page
 _NOTHING = -128  # between images: a page of any colour shows through
 
@@ -27,7 +28,8 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     Parameters
     ----------
     rows
-        From a row's label to its images, of shape (k, h, w); all of one size.
+        From a row's label to its images, of shape (k, h, w), or from their names, which then stand above each of them,
+        to images of shape (h, w); all of one size.
     title
     alt
         Text for readers who cannot see the figure.
@@ -37,15 +39,22 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     ValueError
         If the images of two rows differ in size or number.
     """
-    given = {label: np.asarray(images, dtype=float) for label, images in as_mapping(rows, "rows").items()}
+    labels = [list(row) if isinstance(row, Mapping) else [label] for label, row in as_mapping(rows, "rows").items()]
+    given = {
+        label: np.stack(
+            [np.asarray(image, dtype=float) for image in (row.values() if isinstance(row, Mapping) else row)]
+        )
+        for label, row in rows.items()
+    }
     shapes = {images.shape for images in given.values()}
     if len(shapes) != 1 or len(next(iter(shapes))) != 3:
         raise ValueError(f"got rows of the shapes {sorted(shapes)}; expected one shape (number, height, width)")
     count, height, width = next(iter(shapes))
-    wall = np.full((len(given) * (height + _ROW_GAP), count * (width + _GAP)), _NOTHING, dtype=np.int8)
+    gap = max(6, round(_ROW_GAP * count * (width + _GAP) / _WIDE))  # a label is as high on the page beside few images
+    wall = np.full((len(given) * (height + gap), count * (width + _GAP)), _NOTHING, dtype=np.int8)
     for row, images in enumerate(given.values()):
         for column, image in enumerate(images):
-            top, left = row * (height + _ROW_GAP) + _ROW_GAP, column * (width + _GAP)
+            top, left = row * (height + gap) + gap, column * (width + _GAP)
             scaled = 127 * image / max(float(np.abs(image).max()), 1e-300)
             wall[top : top + height, left : left + width] = scaled.round()
     clear, first = "rgba(0, 0, 0, 0)", 1 / 255  # the place of -127 between -128 and 127
@@ -53,9 +62,10 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     scale = [[0, clear], [first / 2, clear], [first / 2, colours[0][1]], *colours]
     heatmap = go.Heatmap(z=wall, colorscale=scale, zmin=_NOTHING, zmax=127, showscale=False, hoverinfo="skip")
     figure = go.Figure(heatmap)
-    for row, label in enumerate(given):
-        top = row * (height + _ROW_GAP) + _ROW_GAP - 0.5
-        figure.add_annotation(x=-0.5, y=top, text=label, showarrow=False, xanchor="left", yanchor="bottom")
+    for row, texts in enumerate(labels):
+        for column, text in enumerate(texts):
+            place = {"x": column * (width + _GAP) - 0.5, "y": row * (height + gap) + gap - 0.5}
+            figure.add_annotation(**place, text=text, showarrow=False, xanchor="left", yanchor="bottom")
     figure.update_xaxes(visible=False, constrain="domain")
     figure.update_yaxes(visible=False, autorange="reversed", scaleanchor="x", constrain="domain")
     margin = {"l": 12, "r": 12, "t": 46, "b": 12}

@@ -1,5 +1,5 @@
 /* "Draw an architecture", and its small version on the first page: layers as cards, and at once the waves that the network
-   prefers, its first NADs, its spectrum, and the waves that are lost to it for ever. */
+   prefers, its first NADs, its spectrum, and the waves that its linear stand-in loses. */
 "use strict";
 
 (function draw() {
@@ -14,7 +14,7 @@
     const [digits, power] = value.toExponential(0).split("e");
     return `${digits}·10${[...minus(Number(power))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["\u22120123456789".indexOf(c)]).join("")}`;
   };
-  const times = (value) => (value < 1e-11 ? "α = 0: lost for ever" : `α = ${number(value)} × a random direction`);
+  const times = (value) => (value < 1e-11 ? "α = 0: lost without the nonlinearities" : `α = ${number(value)} × a random direction`);
 
   /* One architecture's pictures. `chosen` hears of the frequency that pointer or keys choose. */
   function panel(chosen, { spectrum = true } = {}) {
@@ -74,7 +74,7 @@
         else paintMap();
         const count = alignment.lost.reduce((sum, one) => sum + one, 0);
         lost.textContent = count ? `${count} lost` : "none lost";
-        lost.title = `${count} of ${n ** 2} waves are lost for ever`;
+        lost.title = `${count} of ${n ** 2} waves are lost in the linear network`;
         mark();
       }
       if (vectors) {
@@ -152,7 +152,8 @@
       frame = requestAnimationFrame(wander);
     }
     const link = make("a", { class: "nl-more", href: box.dataset.page || "draw-an-architecture.html" }, "Draw your own →");
-    box.append(make("div", { class: "nl-bar" }, choice), view, make("div", { class: "nl-foot" }, link, pause), said);
+    const note = make("p", { class: "nl-caption" }, "Of the layers alone, without their nonlinearities: chapter 6. Low frequencies are in the middle, high ones at the border.");
+    box.append(make("div", { class: "nl-bar" }, choice), view, note, make("div", { class: "nl-foot" }, link, pause), said);
     show("lenet");
     if (playing) play();
     label();
