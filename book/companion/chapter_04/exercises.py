@@ -253,17 +253,6 @@ EXERCISES = (
     ),
     Exercise(
         id="04-5",
-        summary="Write networks_for(spread, pixels): how many gradients keep noise below spread times the mean.",
-        grade=_grade_networks_for,
-        hints=(
-            "The upper edge of the band, over the true eigenvalue, is (1 + √(D/n))².",
-            "Set it equal to the spread, and solve for n.",
-            "√(D/n) = √spread − 1, so n = D / (√spread − 1)².",
-        ),
-        praise="That is right. For 32 × 32 pixels and a tenth more than the mean these are 430,000 single gradients.",
-    ),
-    Exercise(
-        id="04-6",
         summary="Write whole(q): the overlap of an estimate with the truth, from that of its two halves.",
         grade=_grade_whole,
         hints=(
@@ -272,5 +261,16 @@ EXERCISES = (
             "Two halves lack 4δ of each other, and that is 1 − q.",
         ),
         praise="That is right, for q near 1: halves at 0.9 make a whole at 0.975.",
+    ),
+    Exercise(
+        id="04-6",
+        summary="Write networks_for(spread, pixels): how many gradients keep noise below spread times the mean.",
+        grade=_grade_networks_for,
+        hints=(
+            "The upper edge of the band, over the true eigenvalue, is (1 + √(D/n))².",
+            "Set it equal to the spread, and solve for n.",
+            "√(D/n) = √spread − 1, so n = D / (√spread − 1)².",
+        ),
+        praise="That is right. For 32 × 32 pixels and a tenth more than the mean these are 430,000 single gradients.",
     ),
 )

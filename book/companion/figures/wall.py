@@ -50,7 +50,7 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     if len(shapes) != 1 or len(next(iter(shapes))) != 3:
         raise ValueError(f"got rows of the shapes {sorted(shapes)}; expected one shape (number, height, width)")
     count, height, width = next(iter(shapes))
-    gap = max(6, round(_ROW_GAP * count * (width + _GAP) / _WIDE))  # a label is as high on the page beside few images
+    gap = _row_gap(count * (width + _GAP))
     wall = np.full((len(given) * (height + gap), count * (width + _GAP)), _NOTHING, dtype=np.int8)
     for row, images in enumerate(given.values()):
         for column, image in enumerate(images):
@@ -99,10 +99,11 @@ def plot_gallery(rows: Mapping[str, Mapping[str, ArrayLike]], title: str | None 
     if len(shapes) != 1 or len(counts) != 1:
         raise ValueError(f"got rows of {sorted(counts)} pictures of {sorted(shapes)}; expected one number and one size")
     (height, width, _), (count,) = shapes.pop(), counts
-    sheet = np.zeros((len(pictures) * (height + _ROW_GAP), count * (width + _GAP) - _GAP, 4))
+    gap = _row_gap(count * (width + _GAP))
+    sheet = np.zeros((len(pictures) * (height + gap), count * (width + _GAP) - _GAP, 4))
     figure = make_subplots(1, 1)
     for row, (label, images) in enumerate(pictures.items()):
-        top = row * (height + _ROW_GAP) + _ROW_GAP
+        top = row * (height + gap) + gap
         for column, image in enumerate(images):
             left = column * (width + _GAP)
             sheet[top : top + height, left : left + width, :3] = image
@@ -115,3 +116,8 @@ def plot_gallery(rows: Mapping[str, Mapping[str, ArrayLike]], title: str | None 
     height = 70 + round(_WIDTH * sheet.shape[0] / sheet.shape[1])
     figure.layout.meta = {"sheet": sheet.shape[0] / sheet.shape[1]}  # for the page's script
     return finish(figure, title, alt, height=height, margin={"l": 12, "r": 12, "t": 46, "b": 12})
+
+
+def _row_gap(width: int) -> int:
+    """Room for a label, which is as high on the page where there are few images of few pixels."""
+    return max(6, round(_ROW_GAP * width / _WIDE))

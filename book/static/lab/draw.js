@@ -14,7 +14,7 @@
     const [digits, power] = value.toExponential(0).split("e");
     return `${digits}·10${[...minus(Number(power))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["\u22120123456789".indexOf(c)]).join("")}`;
   };
-  const times = (value) => (value < 1e-11 ? "α = 0: lost without the nonlinearities" : `α = ${number(value)} × a random direction`);
+  const times = (value) => (value < 1e-11 ? "α = 0: lost" : `α = ${number(value)} × a random direction`);
 
   /* One architecture's pictures. `chosen` hears of the frequency that pointer or keys choose. */
   function panel(chosen, { spectrum = true } = {}) {
