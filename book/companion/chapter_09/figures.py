@@ -66,7 +66,7 @@ def plot_arms(
     if chance is not None:
         line = {"dash": "dot", "width": 1, "color": "#8c8c8c"}
         figure.add_hline(y=chance, line=line, name="chance", showlegend=True)
-    figure.update_xaxes(tickangle=0, tickfont={"size": 10})
+    figure.update_xaxes(tickangle=-35, tickfont={"size": 10})
     figure.update_yaxes(title="accuracy", range=[0, 1.04], tickformat=".0%")
     alt = f"{title or 'Accuracies'}: " + "; ".join(
         f"{label}: " + ", ".join(f"{name} {pair[0].mean():.0%}" for name, pair in bars.items())
@@ -74,7 +74,7 @@ def plot_arms(
     )
     alt += ". Circles: training accuracy."
     top = 34 + title_height(title)
-    legend = {"y": -0.2, "yanchor": "top"}
+    legend = {"y": -0.28, "yanchor": "top"}
     layout = {"barmode": "group", "scattermode": "group", "bargap": 0.25, "scattergap": 0.25}
-    margin = {"l": 60, "r": 12, "t": top, "b": 110}
-    return finish(figure, title, alt, height=260 + top + 110, margin=margin, legend=legend, **layout)
+    margin = {"l": 60, "r": 12, "t": top, "b": 130}
+    return finish(figure, title, alt, height=260 + top + 130, margin=margin, legend=legend, **layout)
