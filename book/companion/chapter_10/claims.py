@@ -102,7 +102,9 @@ TILT = _mark("the boundary's angle differs by at most 10°", measure=one_angle)
 LATE = _mark("both channels: two late directions cost at least 20 points", measure=late_pair_costs)
 NEGLECTS = _mark("a late channel beside an early one: within 5 points of chance", measure=late_channel_is_neglected)
 PARALLEL = _mark("and the boundary is parallel to its direction, to within 15°", measure=boundary_is_parallel)
-MARGIN = _mark("two early directions: at most 15° away from the maximum margin", measure=near_the_maximum_margin)
+MARGIN = _mark(
+    "one early direction in both channels: at most 15° away from the maximum margin", measure=near_the_maximum_margin
+)
 LOSS = _mark("training loss at most 0.01 in every run", measure=fits_every_run)
 
 
