@@ -132,6 +132,18 @@ def compare(
     return next((remark for formula, remark in mistakes if explained(formula)), "")
 
 
+def compare_number(answer: Any, right: float, tolerance: float, mistakes: Sequence[tuple[float, str]]) -> str | None:
+    """None if the answer is the right number, else the remark on the mistake that gives this one.
+
+    A mistake's number has the same relative tolerance as the right one.
+    """
+    value = read_number(answer)
+    if close(value, right, tolerance):
+        return None
+    share = tolerance / abs(right)
+    return next((remark for wrong, remark in mistakes if close(value, wrong, share * abs(wrong))), "")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What :func:`check` says about an answer; true in a boolean context when the answer is right.

@@ -1,10 +1,17 @@
 """Right and wrong answers to the exercises of chapter 9."""
 
+import math
+
 import torch
 
 
-def flip(x, columns):
-    return columns @ (columns.T @ x).flip(0)
+def circles(order):
+    """The lengths of the circles, from the powers of the permutation: circles of length n stay in the n-th power."""
+    power, found = torch.arange(len(order)), torch.zeros(len(order), dtype=torch.int64)
+    for n in range(1, len(order) + 1):
+        power = order[power]
+        found[(power == torch.arange(len(order))) & (found == 0)] = n
+    return [n for n in set(found.tolist()) for _ in range(int((found == n).sum()) // n)]
 
 
 def paired_interval(here, original):
@@ -30,24 +37,25 @@ def of_single_images(here, original):
     return float(difference.mean() - 1.96 * difference.std()), float(difference.mean() + 1.96 * difference.std())
 
 
-SOLUTIONS = {"09-1": flip, "09-2": 512, "09-3": paired_interval}
+SOLUTIONS = {
+    "09-1": lambda order: math.lcm(*circles(order)),
+    "09-2": lambda order: len(circles(order)),
+    "09-3": paired_interval,
+}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("09-1", lambda x, u: (u.T @ x).flip(0), "come after U"),
-    ("09-1", lambda x, u: u.T @ x, "still have to be flipped"),
-    ("09-1", lambda x, u: x.flip(0), "flips the pixels"),
-    ("09-1", lambda x, u: u.T @ (u @ x).flip(0), "its columns"),
-    ("09-1", lambda x, u: u @ x.flip(0), "not x"),
-    ("09-1", lambda x, u: -x, "not their order"),
-    ("09-1", lambda x, u: x, "x itself"),
-    ("09-1", lambda x, u: torch.zeros_like(x), "Hint"),
-    ("09-1", lambda x, u: u, "shape"),
-    ("09-1", lambda x, u: None, "returns nothing yet"),
-    ("09-2", 0, "Some images stay"),
-    ("09-2", 1, "more than one"),
-    ("09-2", 2, "two eigenvalues"),
-    ("09-2", 1024, "change nothing at all"),
-    ("09-2", 511, "Hint"),
+    ("09-1", lambda order: 2, "reverse order"),
+    ("09-1", lambda order: max(circles(order)), "longest circle"),
+    ("09-1", lambda order: math.prod(circles(order)), "so earlier"),
+    ("09-1", len, "all places"),
+    ("09-1", lambda order: len(circles(order)), "how many circles"),
+    ("09-1", lambda order: 7, "Hint"),
+    ("09-1", lambda order: None, "returns nothing yet"),
+    ("09-2", lambda order: len(order) / 2, "two coefficients each"),
+    ("09-2", lambda order: circles(order).count(1), "sum of NADs"),
+    ("09-2", lambda order: len(order) - len(circles(order)), "does not stay"),
+    ("09-2", lambda order: max(circles(order)), "length of a circle"),
+    ("09-2", lambda order: 1, "Hint"),
     ("09-3", lambda here, original: paired_interval(original, here), "here minus original"),
     ("09-3", one_standard_error, "one standard error"),
     ("09-3", as_if_independent, "same images"),

@@ -5,43 +5,24 @@ import math
 from scipy.stats import norm
 
 
-def turn(indices, images, direction):
-    return next((i for i, x, d in zip(indices, images, direction, strict=True) if x > d), math.inf)
-
-
 def contradict(x, v):
     return x - 2 * (x @ v)[:, None] * v
 
 
-def last_that_loses(indices, images, direction):
-    losing = [i for i, x, d in zip(indices, images, direction, strict=True) if x <= d]
-    return losing[-1] if losing else -math.inf
-
-
-def last_that_wins(indices, images, direction):
-    return turn(indices[::-1], images[::-1], direction[::-1])
-
-
-def position(indices, images, direction):
-    return turn(range(len(indices)), images, direction)
-
-
-def zero_if_none(indices, images, direction):
-    found = turn(indices, images, direction)
-    return found if math.isfinite(found) else 0
+def reliability(both, contradicted, images):
+    return (images - contradicted) / (both - contradicted)
 
 
 Z = float(norm.ppf(0.9))
-SOLUTIONS = {"11-2": turn, "11-1": contradict, "11-3": (9 * Z) ** 2 * 1023}
+SOLUTIONS = {"11-2": reliability, "11-1": contradict, "11-3": (9 * Z) ** 2 * 1023}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("11-2", position, "position in the list"),
-    ("11-2", last_that_loses, "still wins"),
-    ("11-2", last_that_wins, "first one is asked"),
-    ("11-2", lambda i, x, d: turn(i, d, x), "where the images do"),
-    ("11-2", zero_if_none, "math.inf"),
-    ("11-2", lambda i, x, d: 1, "Hint"),
-    ("11-2", lambda i, x, d: None, "returns nothing yet"),
+    ("11-2", lambda b, c, i: 1 - reliability(b, c, i), "may lie"),
+    ("11-2", lambda b, c, i: i, "now and then"),
+    ("11-2", lambda b, c, i: i / b, "right all the same"),
+    ("11-2", lambda b, c, i: (i - c) / b, "mix the two"),
+    ("11-2", lambda b, c, i: 0.5, "Hint"),
+    ("11-2", lambda b, c, i: None, "returns nothing yet"),
     ("11-1", lambda x, v: x - (x @ v)[:, None] * v, "takes the feature away"),
     ("11-1", lambda x, v: -x, "noise round as well"),
     ("11-1", lambda x, v: x - 2 * v, "depends on the sample"),

@@ -79,7 +79,10 @@ def plot_thresholds(
             name=lines[-1],
             hovertemplate="%{text}: α %{x:.2g} times the mean, accuracy %{y:.1%}<extra></extra>",
         )
-    figure.update_xaxes(type="log", tickformat="~g", title="α(v) / mean, without any network")
+    ticks = {_SMALLEST: "0", 0.01: "0.01", 1.0: "1", 100.0: "100"}
+    figure.update_xaxes(
+        type="log", tickvals=list(ticks), ticktext=list(ticks.values()), title="α(v) / mean, without any network"
+    )
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=[0.45, 1.02])
     alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
     return finish(figure, title, alt, height=460, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})

@@ -2,68 +2,70 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from companion.chapter_09.experiments import paired_interval
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number, read_numbers
-from nadtools.directions import random_basis
+from companion.grading import Exercise, UnexpectedAnswer, call, call_on, close, compare, read_numbers
 
-_FLIP_SIGNATURE = "flip(x, U)"
-
-
-def _grade_flip(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(7)
-    remarks = set()
-    for height, width in ((1, 5), (2, 3), (4, 4)):
-        columns = random_basis((height, width), 1, dtype=torch.float64).flatten(1).T
-        x = torch.randn(height * width, generator=generator, dtype=torch.float64)
-        returned = call(answer, _FLIP_SIGNATURE, "the flipped image, of the shape of x", x.clone(), columns.clone())
-        if isinstance(returned, np.ndarray):
-            returned = torch.from_numpy(returned.copy())
-        if not isinstance(returned, Tensor) or returned.shape != x.shape:
-            shape = f" of shape {tuple(returned.shape)}" if isinstance(returned, Tensor) else ""
-            raise UnexpectedAnswer(
-                f"Expected a tensor of the shape of x, {tuple(x.shape)}, but got {describe(returned)}{shape}."
-            )
-        result = returned.detach().to(torch.float64)
-        if torch.allclose(result, columns @ (columns.T @ x).flip(0), rtol=0, atol=1e-5):
-            continue
-        remarks.add(_remark_on_flip(result, x, columns))
-    return None if not remarks else "" if len(remarks) > 1 else remarks.pop()
+_ORDERS = (
+    torch.arange(6),
+    torch.arange(8).flip(0),
+    torch.tensor([1, 2, 0, 4, 3, 5]),
+    torch.tensor([1, 2, 3, 0, 5, 4]),
+    torch.randperm(40, generator=torch.Generator().manual_seed(7)),
+)
+_CASES = tuple((order,) for order in _ORDERS)
 
 
-def _remark_on_flip(result: Tensor, x: Tensor, columns: Tensor) -> str:
-    for wrong, remark in (
-        ((columns.T @ x).flip(0), "These are the flipped coefficients; the images that they belong to come after U."),
-        (columns.T @ x, "These are the coefficients: they still have to be flipped, and led back to pixels."),
-        (x.flip(0), "This flips the pixels; flip the coefficients Uᵀx."),
-        (columns.T @ (columns @ x).flip(0), "Here the rows of U are taken for the NADs; they are its columns."),
-        (columns @ x.flip(0), "The coefficients of x are Uᵀx, not x."),
-        (columns @ (-(columns.T @ x)), "This changes the sign of the coefficients, not their order."),
-        (x, "This is x itself: the order of the coefficients has not changed."),
-    ):
-        if torch.allclose(result, wrong, rtol=0, atol=1e-5):
-            return remark
-    return ""
+def _circles(order: Tensor) -> list[int]:
+    """How many coefficients change places in each circle."""
+    left, lengths = set(range(len(order))), []
+    while left:
+        k, length = min(left), 0
+        while k in left:
+            left.remove(k)
+            k, length = int(order[k]), length + 1
+        lengths.append(length)
+    return lengths
 
 
-def _grade_fixed(answer: Any) -> str | None:
-    value = read_number(answer)
-    if close(value, 512, 1e-9):
-        return None
-    if close(value, 0, 1e-9):
-        return "Some images stay: what has equal coefficients at u_0 and u_1023?"
-    if close(value, 1, 1e-9):
-        return "There is more than one: think of every pair of coefficients that change places."
-    if close(value, 2, 1e-9):
-        return "The map has two eigenvalues, but each has many eigenvectors."
-    if close(value, 1024, 1e-9):
-        return "Then flipping would change nothing at all."
-    return ""
+def _grade_rounds(answer: Any) -> str | None:
+    return compare(
+        call_on(answer, "rounds(order)", _CASES),
+        _CASES,
+        lambda order: math.lcm(*_circles(order)),
+        (
+            (lambda order: 2, "That holds for the reverse order. Apply 1, 2, 0 twice: nothing is back."),
+            (lambda order: max(_circles(order)), "Then the longest circle is back. The shorter ones may not be."),
+            (lambda order: math.prod(_circles(order)), "Then all are back, but circles of 2 and 4 are so earlier."),
+            (len, "A coefficient need not visit all places before it is back."),
+            (lambda order: len(_circles(order)), "This is how many circles there are. How long does each take?"),
+        ),
+    )
+
+
+def _grade_stays(answer: Any) -> str | None:
+    return compare(
+        call_on(answer, "stays(order)", _CASES),
+        _CASES,
+        lambda order: len(_circles(order)),
+        (
+            (
+                lambda order: len(order) / 2,
+                "That holds for the reverse order: its circles hold two coefficients each.",
+            ),
+            (
+                lambda order: _circles(order).count(1),
+                "These are the NADs that stay in their place. A sum of NADs can stay while they change theirs.",
+            ),
+            (lambda order: len(order) - len(_circles(order)), "This is the dimension of what does not stay."),
+            (lambda order: max(_circles(order)), "This is the length of a circle. What stays in each of them?"),
+        ),
+    )
 
 
 _INTERVAL_SIGNATURE = "paired_interval(here, original)"
@@ -116,25 +118,25 @@ def _remark_on_interval(low: float, high: float, expected: tuple[float, float], 
 EXERCISES = (
     Exercise(
         id="09-1",
-        summary="Write flip(x, U) for a flat image x and a matrix U with the NADs as columns.",
-        grade=_grade_flip,
+        summary="Write rounds(order): how often an order has to be applied until every picture is back.",
+        grade=_grade_rounds,
         hints=(
-            "The coefficients of x are its products with the columns of U. How does one write them all at once?",
-            "They are Uᵀx, as U.T @ x. Reverse them; torch.flip or .flip(0) does that.",
-            "U @ (U.T @ x).flip(0).",
+            "Follow one coefficient: it goes to another place, from there to a third, and at some time it is back.",
+            "So the coefficients move in circles. One of length n is back after n rounds, 2n rounds, and so on.",
+            "All are back after the least common multiple of the circles' lengths: math.lcm(*lengths).",
         ),
-        praise="That is right. Call it twice, and you have x again.",
+        praise="That is right: 2 for the reverse order, and often astronomically many for a random one.",
     ),
     Exercise(
         id="09-2",
-        summary="Of 1,024 dimensions, how large is the space of images that flipping leaves as they are?",
-        grade=_grade_fixed,
+        summary="Write stays(order): the dimension of the space of images that an order leaves as they are.",
+        grade=_grade_stays,
         hints=(
-            "Flipping exchanges coefficient k and coefficient 1023 − k. When does such an exchange change nothing?",
-            "When the two are equal. So u_0 + u_1023 stays as it is, and so does u_1 + u_1022.",
-            "There is one such image for each pair of coefficients, and there are 1024 / 2 pairs.",
+            "An exchange of two coefficients changes nothing when they are equal. What has to be equal in a circle?",
+            "All coefficients of a circle. So each circle leaves one number free.",
+            "The dimension is the number of circles.",
         ),
-        praise="That is right. The other half, u_0 − u_1023 and so on, only changes its sign.",
+        praise="That is right: half of all dimensions for the reverse order, a handful for a random one.",
     ),
     Exercise(
         id="09-3",

@@ -6,58 +6,39 @@ import math
 from typing import Any
 
 import torch
-from scipy.stats import norm
 
-from companion.grading import Exercise, call, close, read_number
-
-
-def _grade_angle(answer: Any) -> str | None:
-    value = read_number(answer)
-    right = math.degrees(math.atan2(1.0, 0.5))
-    if close(value, right, 0.06):
-        return None
-    if close(value, 90 - right, 0.06):
-        return "This is the angle to v₂, or that of the normal to v₁. The boundary is perpendicular to its normal."
-    if close(value, math.radians(right), 0.002):
-        return "This is the right angle in radians; degrees are asked for."
-    if close(value, 45, 0.06):
-        return "This would be so if both features were of one size."
-    if close(value, 90, 0.06):
-        return "Then the second feature would not be used at all, and its part of the margin would be lost."
-    if close(value, 180 - right, 0.06):
-        return "The angle between two lines is at most 90 degrees."
-    return ""
+from companion.grading import Exercise, call, close, compare_number, read_number
 
 
-_ALONE_SIGNATURE = "one_channel(a, s, epsilon, sigma)"
-
-
-def _grade_alone(answer: Any) -> str | None:
-    cases = [(1.0, 1.0, 1.0, 1.0), (0.4, 0.9, 0.5, 1.0), (2.0, 1.5, 1.0, 3.0), (0.7, 2.0, 0.3, 0.5)]
-    values = []
-    for case in cases:
-        returned = call(answer, _ALONE_SIGNATURE, "an accuracy, a number from 0 to 1", *case)
-        values.append(read_number(returned))
-    rules: dict[str, Any] = {
-        "": lambda a, s, e, g: norm.cdf(a * e / (g * s)),
-        "This is the share of errors; the accuracy is the rest.": lambda a, s, e, g: norm.cdf(-a * e / (g * s)),
-        "This is the argument of Φ, not yet a probability.": lambda a, s, e, g: a * e / (g * s),
-        "Dividing by σs² takes a variance for a deviation.": lambda a, s, e, g: norm.cdf(a * e / (g * s**2)),
-        "Dividing by σ²s takes a variance for a deviation.": lambda a, s, e, g: norm.cdf(a * e / (g**2 * s)),
-        "σ is missing: it scales the noise.": lambda a, s, e, g: norm.cdf(a * e / s),
-        "ε is missing: it is what the weight a is multiplied with.": lambda a, s, e, g: norm.cdf(a / (g * s)),
-        "s is missing: more weight on noise makes it worse.": lambda a, s, e, g: norm.cdf(a * e / g),
-        "a is missing: without weight on the feature there is nothing to read.": lambda a, s, e, g: norm.cdf(
-            e / (g * s)
+def _grade_share(answer: Any) -> str | None:
+    return compare_number(
+        answer,
+        0.5 / math.hypot(1.0, 0.5),
+        0.001,
+        (
+            (0.5, "This is the margin that is left. What share is it of the widest one?"),
+            (1 / math.hypot(1.0, 0.5), "This is what is left to the stump that ignores the smaller feature."),
+            (1 - 0.5 / math.hypot(1.0, 0.5), "This is the share that is lost."),
+            (0.2, "A margin is a length, not its square."),
+            (1 / 3, "The two sizes stand at a right angle: they add up as the sides of a triangle do."),
         ),
-        "There is no noise along v itself: a does not belong under the root.": lambda a, s, e, g: norm.cdf(
-            a * e / (g * math.hypot(a, s))
+    )
+
+
+def _grade_ratio(answer: Any) -> str | None:
+    return compare_number(
+        answer,
+        2 * (math.sqrt(2) - 1),
+        0.001,
+        (
+            (math.sqrt(2) - 1, "This would be so if both features were of one size."),
+            ((math.sqrt(2) - 1) / 2, "Which of the two features is the smaller one? It needs the larger weight."),
+            (0, "A little weight on a channel brings in its noise. What does the second channel bring here?"),
+            (2, "There a₂ε₂ is as large as a₁ε₁. It may be less."),
+            (1 / (2 * (math.sqrt(2) - 1)), "This is a₁/a₂."),
+            (2 * math.sqrt(2), "The first channel's a₁ε₁ stands in the sum, too."),
         ),
-    }
-    for remark, rule in rules.items():
-        if all(close(value, rule(*case), 1e-6) for value, case in zip(values, cases, strict=True)):
-            return remark or None
-    return ""
+    )
 
 
 _LEAN_SIGNATURE = "angle_to_first(w, d1, d2)"
@@ -109,14 +90,14 @@ def _remarks_on_lean(value: float, one: float, other: float, length: float) -> s
 EXERCISES = (
     Exercise(
         id="10-1",
-        summary="At which angle to v₁, in degrees, does the boundary of maximum margin lie (ε₁ = 1, ε₂ = 0.5)?",
-        grade=_grade_angle,
+        summary="What share of the widest margin is left to a stump along the smaller feature (ε₁ = 1, ε₂ = 0.5)?",
+        grade=_grade_share,
         hints=(
-            "In the plane of v₁ and v₂ the two classes are two points. Which line is as far as possible from both?",
-            "The line through the middle, perpendicular to the segment from (−1, −0.5) to (1, 0.5).",
-            "The segment rises at arctan(0.5/1) from v₁; the boundary is perpendicular to it: 90° − 26.6°.",
+            "The two classes are the points (1, 0.5) and (−1, −0.5). How far is each from the stump's boundary?",
+            "The boundary is the line along v₁: the distance is 0.5. How wide is the widest margin?",
+            "It is √(1 + 0.25).",
         ),
-        praise="That is right: 63.4°. The boundary leans away from v₁, so v₁ counts for more, but both count.",
+        praise="That is right: more than half of the margin is given up, and no test on clean samples notices.",
     ),
     Exercise(
         id="10-2",
@@ -131,13 +112,13 @@ EXERCISES = (
     ),
     Exercise(
         id="10-3",
-        summary="Write one_channel(a, s, epsilon, sigma): the accuracy of a linear rule on one channel alone.",
-        grade=_grade_alone,
+        summary="From which a₂/a₁ on does the second channel help a linear rule, with s₁ = s₂ and ε₂ = ε₁/2?",
+        grade=_grade_ratio,
         hints=(
-            "The rule sums up two things: what the feature gives, and what the noise gives. How large is each?",
-            "The feature gives ±aε. The noise is Gaussian with deviation σs. When does it not turn the sign?",
-            "Φ(aε/(σs)): scipy.stats.norm.cdf is Φ.",
+            "Φ grows with its argument. So compare the two arguments: with both channels, and with the first alone.",
+            "(a₁ε₁ + a₂ε₂) / √2 against a₁ε₁, with s and σ on both sides.",
+            "a₂ε₂ = (√2 − 1) a₁ε₁, and ε₂ is half of ε₁.",
         ),
-        praise="That is right. The weights on the other channel have nothing to say when it is switched off.",
+        praise="That is right. With less weight on it, a channel that is never wrong makes the whole rule worse.",
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,56 +10,29 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, describe, read_number
+from companion.grading import Exercise, UnexpectedAnswer, call, call_on, compare, compare_number, describe
 
-_TURN_SIGNATURE = "turn(indices, images, direction)"
+_RELIABILITY_CASES = ((1.0, 0.0, 0.74), (0.97, 0.03, 0.74), (0.75, 0.61, 0.72), (0.9, 0.3, 0.5))
 
 
-def _grade_turn(answer: Any) -> str | None:
-    cases: list[tuple[list[int], list[float], list[float]]] = [
-        ([0, 10, 60, 400], [0.5, 0.5, 0.7, 0.8], [1.0, 0.98, 0.6, 0.5]),
-        ([3, 5, 90], [0.9, 0.8, 0.7], [0.5, 0.6, 0.5]),  # from the beginning
-        ([0, 20, 30, 800], [0.5, 0.55, 0.6, 0.62], [1.0, 0.9, 0.8, 0.61]),  # only at the end
-        ([0, 20, 30], [0.5, 0.55, 0.6], [1.0, 0.99, 0.98]),  # never
-        ([0, 7, 9, 11, 70], [0.5, 0.7, 0.5, 0.7, 0.8], [1.0, 0.6, 0.9, 0.6, 0.5]),  # back and forth
-    ]
-    values = []
-    for indices, images, direction in cases:
-        returned = call(
-            answer, _TURN_SIGNATURE, "an index, or math.inf for none", list(indices), list(images), list(direction)
-        )
-        if isinstance(returned, float | np.floating) and math.isinf(returned):
-            values.append(float(returned))
-        else:
-            values.append(read_number(returned))
-
-    def crossings(images: Sequence[float], direction: Sequence[float]) -> list[int]:
-        return [k for k, pair in enumerate(zip(images, direction, strict=True)) if pair[0] > pair[1]]
-
-    def last(indices: Sequence[int], images: Sequence[float], direction: Sequence[float]) -> float:
-        below = [k for k in range(len(indices)) if images[k] <= direction[k]]
-        return indices[below[-1]] if below else -math.inf
-
-    rules: dict[str, Any] = {
-        "": lambda i, x, d: next((i[k] for k in crossings(x, d)), math.inf),
-        "This is the position in the list; the index of the NAD that stands there is asked for.": lambda i, x, d: next(
-            iter(crossings(x, d)), math.inf
+def _grade_reliability(answer: Any) -> str | None:
+    return compare(
+        call_on(answer, "reliability(both, contradicted, images)", _RELIABILITY_CASES),
+        _RELIABILITY_CASES,
+        lambda both, contradicted, images: (images - contradicted) / (both - contradicted),
+        (
+            (lambda b, c, i: (b - i) / (b - c), "This is how often the hint may lie."),
+            (lambda b, c, i: i, "That is so for a network that never follows the picture. Others do now and then."),
+            (
+                lambda b, c, i: i / b,
+                "Where the hint lies, some answers are right all the same.",
+            ),
+            (
+                lambda b, c, i: (i - c) / b,
+                "One accuracy where the hint is right, another where it lies: mix the two.",
+            ),
         ),
-        "This is the last index at which D(v) still wins.": last,
-        "This is the last index at which the images win; the first one is asked for.": lambda i, x, d: next(
-            (i[k] for k in reversed(crossings(x, d))), math.inf
-        ),
-        "Here D(v) wins; it is asked where the images do.": lambda i, x, d: next(
-            (i[k] for k in range(len(i)) if d[k] > x[k]), math.inf
-        ),
-    }
-    for remark, rule in rules.items():
-        if all(value == rule(*case) for value, case in zip(values, cases, strict=True)):
-            return remark or None
-    right = [rules[""](*case) for case in cases]
-    if all(value == one for value, one in zip(values, right, strict=True) if math.isfinite(one)):
-        return "Where the images never win the answer is math.inf."
-    return ""
+    )
 
 
 _CONTRADICT_SIGNATURE = "contradict(x, v)"
@@ -104,20 +76,20 @@ def _remark_on_contradict(result: Tensor, x: Tensor, v: Tensor, along: Tensor) -
 
 
 def _grade_enough_samples(answer: Any) -> str | None:
-    value = read_number(answer)
     z, directions = float(norm.ppf(0.9)), 1023
     right = (9 * z) ** 2 * directions
-    for other, remark in (
-        (right, None),
-        (math.sqrt(right), "This is √n."),
-        ((3 * z) ** 2 * directions, "The noise counts twice, in the weights and in the sample, so n has σ⁴."),
-        ((9 * 0.9) ** 2 * directions, "0.9 is the value of Φ; which argument has it?"),
-        ((9 * z) ** 2, "D − 1 directions of noise are missing."),
-        (9 * z * directions, "Square both sides: n stands under a root."),
-    ):
-        if math.isclose(value, other, rel_tol=0.01):
-            return remark
-    return ""
+    return compare_number(
+        answer,
+        right,
+        0.01 * right,
+        (
+            (math.sqrt(right), "This is √n."),
+            ((3 * z) ** 2 * directions, "The noise counts twice, in the weights and in the sample, so n has σ⁴."),
+            ((9 * 0.9) ** 2 * directions, "0.9 is the value of Φ; which argument has it?"),
+            ((9 * z) ** 2, "D − 1 directions of noise are missing."),
+            (9 * z * directions, "Square both sides: n stands under a root."),
+        ),
+    )
 
 
 EXERCISES = (
@@ -134,14 +106,14 @@ EXERCISES = (
     ),
     Exercise(
         id="11-2",
-        summary="Write turn(indices, images, direction): the first index at which the images alone beat D(v) alone.",
-        grade=_grade_turn,
+        summary="Write reliability(both, contradicted, images): how often the hint must be right to be worth it.",
+        grade=_grade_reliability,
         hints=(
-            "Go through the three lists side by side. What is to be true at the index that you return?",
-            "zip(indices, images, direction) gives one index and its two accuracies at a time.",
-            "next((i for i, x, d in zip(indices, images, direction) if x > d), math.inf)",
+            "Say that the hint is right with probability p. What is the accuracy on the samples where it is right?",
+            "The accuracy is p · both + (1 − p) · contradicted. Where is it equal to images?",
+            "p = (images − contradicted) / (both − contradicted).",
         ),
-        praise="That is right. One number for the transition, and infinity for a network that has none.",
+        praise="That is right. Below it, the network that never saw a hint is the better one.",
     ),
     Exercise(
         id="11-3",
