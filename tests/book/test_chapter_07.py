@@ -62,10 +62,8 @@ def test_a_wave_repeats_with_the_patch_or_a_shift_by_patches_is_its_negative(pat
             assert lost == (share < 0.5) and min(share, 1 - share) < 1e-5, (i, j)
 
 
-def test_the_figures_show_what_they_are_given_and_leave_out_what_is_not_there(tmp_path):
+def test_the_figures_show_what_they_are_given(tmp_path):
     assert chapter_07.load_stored("beyond", results_dir=tmp_path) == {}
-    empty: dict[str, pd.DataFrame] = {}
-    assert chapter_07.plot_trainings(empty) is None
     network = "lstm"
     experiments.run("beyond", scale="smoke", network=network, results_dir=tmp_path, progress=False, num_jobs=1)
     tables = chapter_07.load_stored("beyond", scale="smoke", results_dir=tmp_path)
@@ -74,10 +72,8 @@ def test_the_figures_show_what_they_are_given_and_leave_out_what_is_not_there(tm
     figure = chapter_07.plot_trainings(tables)
     (curve,) = figure.data
     np.testing.assert_allclose(curve.y, accuracy, atol=1e-6)
-    before, after = accuracy[0], accuracy[1000]
-    assert (
-        figure.layout.meta["caption"] == f"LSTM falls from {before:.0%} before its bulk to {after:.0%} or less in it."
-    )
+    (step,) = figure.layout.shapes
+    assert step.x0 == 128 + 1  # indices begin at 1, on a logarithmic axis
 
 
 def stored_of(name: str, network: str, by: str | list[str]) -> pd.DataFrame:
@@ -105,23 +101,29 @@ def test_what_the_chapter_says_of_carriers():
     first = lenet[(lenet["index"] == 0) & (lenet["replace"] == "own")].test_accuracy.mean()
     assert f"{lenet[lenet['replace'] == 'none'].test_accuracy.mean() - first:.0%}" == "34%"
     assert mean.follows_carrier.max() < 0.1 < 0.6 < mean.follows_content.min()
+    noticed = (table.test_accuracy_poisoned - table.test_accuracy).groupby(table["index"]).agg(["min", "max"])
+    assert [f"{100 * value:.1f}" for value in noticed.loc[0]] == ["1.9", "2.8"]
+    assert noticed.loc[32, "min"] > 0.005 and noticed.loc[66:].abs().to_numpy().max() < 0.0041
 
 
 def test_what_the_chapter_says_of_positions():
     table = experiments.load_table("positions")
     assert set(table["seed"]) == {0, 1, 2}
     lost = table[table["frequency_i"] == 1].groupby("position_embedding").mean()
-    assert [f"{share:.0%}" for share in lost.test_accuracy] == ["50%", "65%", "100%"]
+    assert [f"{share:.0%}" for share in lost.test_accuracy[[0, 1]]] == ["50%", "100%"]
+    part = table[(table["frequency_i"] == 1) & (table["position_embedding"] == 0.02)].test_accuracy
+    assert [f"{share:.0%}" for share in (part.min(), part.max())] == ["57%", "74%"]
     assert [f"{alpha:.1g}" for alpha in lost.alpha_gradient[1:]] == ["0.03", "0.3"]
     assert lost.alpha_secant.max() < 0.003
 
 
 def test_what_the_chapter_says_of_long_trainings():
     vit = stored_of("beyond", "vit-8", "index")
-    assert vit.test_accuracy.loc[:62].min() > 0.99 and vit.train_accuracy.min() > 0.99
+    assert vit.test_accuracy.loc[:62].min() > 0.99 and vit.train_accuracy.min() > 0.9965
     assert vit.test_accuracy.loc[66:].max() < 0.53 and vit.alpha.loc[66:].max() < 0.01
     mixer = stored_of("beyond", "mixer", "index")
     assert mixer.test_accuracy.loc[66:].min() > 0.66 and mixer.alpha.loc[66:].round(1).eq(0.3).all()
+    assert [f"{mixer.test_accuracy[k]:.0%}" for k in (66, 128, 500, 1000)] == ["87%", "69%", "67%", "67%"]
     lstm = stored_of("beyond", "lstm", "index")
     assert [f"{lstm.test_accuracy[k]:.0%}" for k in (66, 128, 500, 1000)] == ["100%", "83%", "57%", "50%"]
     assert 0.25 < lstm.alpha[66] < 0.35 and lstm.alpha[128] < 1 / 50
@@ -147,7 +149,8 @@ def test_accuracy_falls_by_thirty_points_from_before_the_bulk_to_its_end(network
 
 def test_what_the_chapter_says_of_patches_of_four():
     table = experiments.load_table("beyond", network="vit-4").set_index("index").test_accuracy
-    assert table.loc[:15].min() > 0.9995 and table.loc[16:].max() < 0.555
+    assert table.loc[:15].min() > 0.9995
+    assert f"{table.loc[16:].groupby(level=0).mean().max():.0%}" == "53%"
 
 
 def test_a_curve_over_carriers_has_one_point_for_each_index():

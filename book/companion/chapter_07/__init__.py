@@ -7,15 +7,15 @@ from companion.chapter_07.figures import (
     LABELS,
     lattice_share,
     load_stored,
-    plot_poisoned,
     plot_rows,
     plot_spectra,
     plot_trainings,
     plot_two,
+    poisoned_table,
     positions_table,
 )
 
 __all__ = [
-    "LABELS", "NETWORKS", "lattice_share", "load_stored", "plot_poisoned", "plot_rows",
+    "LABELS", "NETWORKS", "lattice_share", "load_stored", "poisoned_table", "plot_rows",
     "plot_spectra", "plot_trainings", "plot_two", "positions_table",
 ]  # fmt: skip

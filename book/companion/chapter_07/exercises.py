@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from companion.grading import Exercise, UnexpectedAnswer, call, describe, read_numbers
@@ -48,22 +47,15 @@ def _grade_lattice(answer: Any) -> str | None:
     return ""
 
 
-_SAME_SIGNATURE = "same_space(sizes, a, b)"
-
-
-def _grade_same(answer: Any) -> str | None:
-    for sizes in ((32, 32, 32, 352, 576), (64, 960)):
-        edges = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
-        for a in (0, 31, 32, 63, 64, 95, 96, 1000):
-            for b in (0, 31, 32, 64, 96, 447, 448):
-                value = call(answer, _SAME_SIGNATURE, "True or False", sizes, a, b)
-                if not isinstance(value, bool):
-                    raise UnexpectedAnswer(f"Expected True or False, but got {describe(value)}.")
-                right = any(low <= min(a, b) and max(a, b) < high for low, high in itertools.pairwise(edges))
-                if value != right:
-                    at_the_edge = a in edges or b in edges
-                    return "Indices begin with 0: the first space ends before its size." if at_the_edge else ""
-    return None
+def _grade_not_lost(answer: Any) -> str | None:
+    given = sorted(read_numbers(answer, 2, "(1, 3)"))
+    if given == [2, 4]:
+        return None
+    if 3 in given:
+        return "Shift (3, 0) by one patch: half a period."
+    if {1, 5} & set(given):
+        return "Three patches are half of the image."
+    return ""
 
 
 EXERCISES = (
@@ -78,14 +70,14 @@ EXERCISES = (
     ),
     Exercise(
         "07-2",
-        "Which waves repeat with the patch?",
-        _grade_lattice,
-        ("Each patch has to hold whole periods.", "Frequency i has i · patch / size periods in a patch."),
+        "The two waves of six patches that no shift turns into their negatives.",
+        _grade_not_lost,
+        ("By how much of a period does one patch shift the wave?", "i a / 6 has to be a whole number and a half."),
     ),
     Exercise(
         "07-3",
-        "Whether the order of two NADs is noise.",
-        _grade_same,
-        ("In which space does index a lie?", "Add up the sizes: space k begins where the ones before it end."),
+        "Which waves repeat with the patch?",
+        _grade_lattice,
+        ("Each patch has to hold whole periods.", "Frequency i has i · patch / size periods in a patch."),
     ),
 )
