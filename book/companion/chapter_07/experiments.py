@@ -46,8 +46,8 @@ NETWORKS: Final = {
     "vit-4": _Network("vit", 16, {"patch_size": 4}),
     "mixer": _Network("mixer", 64),
     "convnext": _Network("convnext", 64),  # patches of 4x4 pixels, then convolutions of 2x2 of them
-    "convnext-asleep": _Network("convnext", 64, frozen="layer_scale"),
     "lstm": _Network("lstm", 64, bulk=128),  # four rows
+    "convnext-asleep": _Network("convnext", 64, frozen="layer_scale"),
 }
 
 

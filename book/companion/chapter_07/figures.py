@@ -25,7 +25,7 @@ __all__ = [
 
 LABELS: Final = {
     "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt",
-    "convnext-asleep": "ConvNeXt, blocks asleep", "lstm": "LSTM",
+    "lstm": "LSTM", "convnext-asleep": "ConvNeXt, blocks asleep",
 }  # fmt: skip
 _SMALLEST = 1e-5  # what is less is drawn there
 _ALPHAS: Final = {"tickvals": [_SMALLEST, 1e-3, 0.1, 10], "ticktext": ["≤ 10<sup>−5</sup>", "0.001", "0.1", "10"]}
@@ -88,7 +88,7 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
     curves = {label: (list(mean.index), list(mean)) for label, mean in means.items()}
     figure = plot_over_indices(curves, "accuracy", title, y_range=(0.45, 1.03), height=380)
     for step in sorted({NETWORKS[network].bulk or NETWORKS[network].step for network in tables}):
-        figure.add_vline(step + 1, line={"dash": "dot", "width": 1})
+        figure.add_vline(step + 1, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
     return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})
 
 
@@ -117,7 +117,7 @@ def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
     mean = table.groupby(["first", "second"], sort=False).mean()
     pairs = [f"NAD {int(first)}, large<br>NAD {int(second)}, half" for first, second in mean.index]
     figure = go.Figure()
-    for number, (part, name) in enumerate({"first": "the large feature", "second": "the half"}.items()):
+    for number, (part, name) in enumerate({"first": "large", "second": "half"}.items()):
         accuracy = mean[f"test_accuracy_{part}"].astype("float32")
         hover = f"{name} alone<br>%{{x:.1%}}<extra></extra>"
         figure.add_bar(
