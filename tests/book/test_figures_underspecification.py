@@ -135,14 +135,14 @@ def transition(parts=("both", "both", "images")):
 def test_the_transition_and_its_reference():
     figure = plot_transition({"LeNet": transition(), "MLP": transition()}, "B3")
     curves = {trace.name: trace for trace in figure.data[:4]}
-    assert list(curves) == ["both", "images alone", "D(v) alone", "trained on images alone"]
-    np.testing.assert_allclose(curves["D(v) alone"].y, [1.0, 0.51], atol=1e-6)
+    assert list(curves) == ["both", "images alone", "hint alone", "trained on images alone"]
+    np.testing.assert_allclose(curves["hint alone"].y, [1.0, 0.51], atol=1e-6)
     np.testing.assert_allclose(curves["trained on images alone"].y, 0.82, atol=1e-6)
     assert list(curves["both"].customdata) == [0, 900]
     assert len(figure.layout.updatemenus[0].buttons) == 2
-    assert "with D(v) alone from 100.0% at the first index to 51.0%" in figure.layout.meta["alt"]
+    assert "with the hint alone from 100.0% at the first index to 51.0%" in figure.layout.meta["alt"]
     without = plot_transition({"LeNet": transition(("both", "both", "direction"))})
-    assert [trace.name for trace in without.data] == ["both", "images alone", "D(v) alone"]
+    assert [trace.name for trace in without.data] == ["both", "images alone", "hint alone"]
 
 
 @pytest.fixture(scope="module")

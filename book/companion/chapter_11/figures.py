@@ -17,7 +17,7 @@ __all__ = ["plot_curved_and_straight", "plot_transition"]
 _TRANSITION = {
     "both": "test_accuracy",
     "images alone": "test_accuracy_images",
-    "D(v) alone": "test_accuracy_direction",
+    "hint alone": "test_accuracy_direction",
 }
 _REFERENCE = "trained on images alone"
 
@@ -47,8 +47,8 @@ def plot_transition(tables: Mapping[str, pd.DataFrame], title: str | None = None
             curves[label][_REFERENCE] = (index[[0, -1]], np.full(2, reference))
     lowest = min([0.5, *(float(np.nanmin(y)) for part in curves.values() for _, y in part.values())])
     alt = f"{sentence(title or 'Accuracies against the index of v')} " + " ".join(
-        f"{label}: with D(v) alone from {percent(part['D(v) alone'][1][0])} at the first index to "
-        f"{percent(part['D(v) alone'][1][-1])} at the last, with the images alone from "
+        f"{label}: with the hint alone from {percent(part['hint alone'][1][0])} at the first index to "
+        f"{percent(part['hint alone'][1][-1])} at the last, with the images alone from "
         f"{percent(part['images alone'][1][0])} to {percent(part['images alone'][1][-1])}."
         for label, part in curves.items()
     )
@@ -57,7 +57,7 @@ def plot_transition(tables: Mapping[str, pd.DataFrame], title: str | None = None
         "test accuracy",
         title,
         choose="dropdown",
-        x_title="index of v",
+        x_title="index of the hint's NAD",
         dashed=(_REFERENCE,) if alone else (),
         y_range=(lowest - 0.03, 1.02),
         alt=alt,

@@ -128,7 +128,7 @@ def _note(figure: go.Figure, curve: str, index: int, text: str) -> None:
     y = float(trace.y[place])
     figure.add_annotation(
         x=math.log10(index + 1), y=math.log10(y) if figure.layout.yaxis.type == "log" else y, text=text,
-        ax=0, ay=-28, arrowwidth=1, arrowcolor="#8c8c8c", align="left",
+        ax=34, ay=-16, arrowwidth=1, arrowcolor="#8c8c8c", align="left",
     )  # fmt: skip
     number = len(figure.layout.annotations) - 1
     for menu in figure.layout.updatemenus:
