@@ -14,24 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from companion import two_features
 from companion.patches import load_images
 from companion.photographs import DATA, SMALL_DATA
 from companion.stored import Experiment, Scale, Session
 from companion.tables import Row, timed
-from companion.two_features import (
-    DEEP,
-    Plan,
-    config,
-    directions_of,
-    fit,
-    joined,
-    load_seeds,
-    median_margin,
-    numbers,
-    reflected,
-    run_trainings,
-    setting,
-)
 from nadtools.distributions import Labelled, LinearlySeparable, concatenate
 from nadtools.images import binary
 from nadtools.sweeps import unit_seeds
@@ -41,7 +28,7 @@ __all__ = ["EXPERIMENTS", "load_transition"]
 
 
 def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
-    deep, common = architecture in DEEP, setting(scale, architecture)
+    deep, common = architecture in two_features.DEEP, two_features.setting(scale, architecture)
     images, epochs = dict(DATA[data]), 60 if architecture == "mlp" else 40
     indices = [0, 5, 10, 20, 50, 100, 200, 300, 500, 700, 1000]
     if scale == "smoke":
@@ -58,13 +45,13 @@ def _transition_parameters(scale: Scale, architecture: str, data: str) -> dict[s
         "indices": indices,
         "epsilon": 1.0,
         "sigma": 1.0 if architecture == "lenet" else 3.0,
-        "config": config(scale, architecture, epochs=epochs, max_lr=0.15, weight_decay=1e-5),
+        "config": two_features.config(scale, architecture, epochs=epochs, max_lr=0.15, weight_decay=1e-5),
         # What each part is worth alone: D(v) by itself only where trainings are cheap.
         "alone": not deep and data in SMALL_DATA,
     }
 
 
-def _train_transition(plan: Plan, unit: Mapping[str, Any]) -> Row:
+def _train_transition(plan: two_features.Plan, unit: Mapping[str, Any]) -> Row:
     """One network on images ⊕ D(v), or on one of them alone, and all that is asked of it."""
     row: Row = dict.fromkeys(
         (
@@ -88,18 +75,19 @@ def _train_transition(plan: Plan, unit: Mapping[str, Any]) -> Row:
         views = {"images": problem.only(0), "direction": problem.only(1)}
         if unit["part"] != "both":
             x_train, x = views[unit["part"]](x_train), views[unit["part"]](x)
-        network, measured = fit(plan, (x_train, y_train), (x, y), seed)
+        network, measured = two_features.fit(plan, (x_train, y_train), (x, y), seed)
         row |= measured
         if network is None or unit["part"] != "both":
             return row
         direction = problem.direction(1).to(plan.device)
+        contradicted = two_features.reflected(x, direction)
         points = (x[: parameters["num_points"]], y[: parameters["num_points"]])
-        margin, found = median_margin(plan, network, points, direction)
+        margin, found = two_features.median_margin(plan, network, points, direction)
         row |= {f"test_accuracy_{name}": evaluate(network, (view(x), y)).accuracy for name, view in views.items()}
         row |= {
             # The images beside the noise of D(v) alone: the mean of a sample and its reflection.
-            "test_accuracy_without_feature": evaluate(network, ((x + reflected(x, direction)) / 2, y)).accuracy,
-            "follows_images": evaluate(network, (reflected(x, direction), y)).accuracy,
+            "test_accuracy_without_feature": evaluate(network, ((x + contradicted) / 2, y)).accuracy,
+            "follows_images": evaluate(network, (contradicted, y)).accuracy,
             "margin": margin,
             "margin_found": found,
         }
@@ -119,19 +107,19 @@ def _read_images(arguments: tuple[tuple[str, Any], ...]) -> tuple[Labelled, Labe
 
 
 def _transition(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
-    directions, eigenvalues = directions_of(parameters)
+    directions, eigenvalues = two_features.directions_of(parameters)
     indices = parameters["indices"]
     units: list[Row] = [{"part": "both", "index": index} for index in indices]
     units.append({"part": "images", "index": indices[0]})
     if parameters["alone"]:
         units += [{"part": "direction", "index": index} for index in indices]
     try:
-        table = run_trainings(_train_transition, units, directions, parameters, session)
+        table = two_features.run_trainings(_train_transition, units, directions, parameters, session)
     finally:
         _read_images.cache_clear()  # large
     parts = np.array(table["part"].tolist())
     table["eigenvalue"] = [eigenvalues[index] for index in table["index"]]
-    return {"part": parts} | numbers(table.drop(columns="part"))
+    return {"part": parts} | two_features.numbers(table.drop(columns="part"))
 
 
 def load_transition(
@@ -161,8 +149,8 @@ def load_transition(
     ValueError
         If the architecture is not known, or a file is damaged.
     """
-    stored, record = load_seeds("B3", {"architecture": architecture, **data}, results_dir)
-    table, _ = joined([pd.DataFrame(dict(one)) for one in stored])
+    stored, record = two_features.load_seeds("B3", {"architecture": architecture, **data}, results_dir)
+    table, _ = two_features.joined([pd.DataFrame(dict(one)) for one in stored])
     table.attrs |= record
     return table
 
