@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from scipy.stats import kendalltau, norm, pearsonr, spearmanr
+from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, call_on, close, compare, read_number
+from companion.grading import Exercise, call_on, close, compare, compare_number, read_number
 
 
 def _grade_logistic_regression(answer: Any) -> str | None:
@@ -60,37 +60,18 @@ def _grade_best_of_first(answer: Any) -> str | None:
     return compare(values, cases, _best, mistakes)
 
 
-def _ranks(x: Tensor) -> Tensor:
-    return x.argsort().argsort().to(torch.float64)
-
-
-def _grade_rank_correlation(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(6)
-    cases = []
-    for size in (5, 8, 20):
-        x = torch.randn(size, generator=generator, dtype=torch.float64)
-        cases.append((x, (x + torch.randn(size, generator=generator, dtype=torch.float64)).exp()))
-    values = call_on(answer, "rank_correlation(x, y)", cases)
-
-    def right(x: Tensor, y: Tensor) -> float:
-        return float(spearmanr(x.numpy(), y.numpy()).statistic)
-
-    def without(factor: Callable[[int], float]) -> Callable[[Tensor, Tensor], float]:
-        return lambda x, y: 1 - float((_ranks(x) - _ranks(y)).square().sum()) * factor(len(x))
-
-    mistakes = [
-        (lambda x, y: pearsonr(x.numpy(), y.numpy()).statistic, "This is Pearson's correlation: take ranks first."),
+def _grade_half_lost(answer: Any) -> str | None:
+    return compare_number(
+        answer,
+        7 / 8,
+        0.01,
         (
-            lambda x, y: pearsonr(x.argsort().numpy(), y.argsort().numpy()).statistic,
-            "argsort gives who stands at each place, not the place of each. Apply it twice.",
+            (1.0, "Among the lost waves the order of the accuracies is luck."),
+            (0.5, "The lost waves all stand below the others, in both orders. That is agreement, too."),
+            (0.75, "This lets the order in both halves be luck. In the upper one it is right."),
+            (0.0, "That is so where all waves are lost."),
         ),
-        (lambda x, y: kendalltau(x.numpy(), y.numpy()).statistic, "This is Kendall's τ; Spearman's ρ is asked for."),
-        (lambda x, y: -right(x, y), "The sign is wrong: both have to be ranked in the same order."),
-        (without(lambda n: 6 / n**3), "The denominator is n(n² − 1), not n³."),
-        (without(lambda n: 1 / (n * (n**2 - 1))), "The factor 6 is missing."),
-        (lambda x, y: right(x, y) ** 2, "This is ρ²."),
-    ]
-    return compare(values, cases, right, mistakes)
+    )
 
 
 EXERCISES = (
@@ -118,13 +99,13 @@ EXERCISES = (
     ),
     Exercise(
         id="05-3",
-        summary="Write rank_correlation(x, y): Spearman's ρ of two vectors without ties.",
-        grade=_grade_rank_correlation,
+        summary="Half of the waves are lost. Which ρ can a prediction reach that orders the others perfectly?",
+        grade=_grade_half_lost,
         hints=(
-            "Replace each number by its place in the order, from the smallest to the largest.",
-            "x.argsort().argsort() gives the places.",
-            "With differences d of the places, ρ = 1 − 6 Σ d² / (n (n² − 1)).",
+            "In the upper half all d are zero. In the lower one two orders of n/2 waves are unrelated.",
+            "For two unrelated orders of m waves ρ is 0 on average. So what is Σ d² there?",
+            "Σ d² = m³/6 with m = n/2, for large n. Put it into the formula, with n.",
         ),
-        praise="That is right. It asks for the order only, so it is the same for α and for log α.",
+        praise="That is right. So a ρ below one can be the fault of the accuracies, and not of the prediction.",
     ),
 )
