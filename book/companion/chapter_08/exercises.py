@@ -9,45 +9,21 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, call_on, compare, describe
-
-_PUT_SIGNATURE = "put(x, u, value)"
+from companion.grading import Exercise, UnexpectedAnswer, call, call_on, compare, compare_number, describe
 
 
-def _grade_put(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(6)
-    remarks = set()
-    for size, value in ((5, 0.05), (9, -2.0), (1024, 0.5)):
-        x = torch.randn(size, generator=generator, dtype=torch.float64)
-        u = torch.randn(size, generator=generator, dtype=torch.float64)
-        u /= u.norm()
-        returned = call(answer, _PUT_SIGNATURE, "the changed image, of the shape of x", x.clone(), u.clone(), value)
-        if isinstance(returned, np.ndarray):
-            returned = torch.from_numpy(returned)
-        if not isinstance(returned, Tensor) or returned.shape != x.shape:
-            shape = f" of shape {tuple(returned.shape)}" if isinstance(returned, Tensor) else ""
-            raise UnexpectedAnswer(
-                f"Expected a tensor of the shape of x, {(size,)}, but got {describe(returned)}{shape}."
-            )
-        result = returned.detach().to(torch.float64)
-        if torch.allclose(result, x + (value - x @ u) * u, rtol=0, atol=1e-5):
-            continue
-        remarks.add(_remark_on_put(result, x, u, value))
-    return None if not remarks else "" if len(remarks) > 1 else remarks.pop()
-
-
-def _remark_on_put(result: Tensor, x: Tensor, u: Tensor, value: float) -> str:
-    for wrong, remark in (
-        (x + value * u, "This adds the value to what was there; the old component along u has to go first."),
-        (x - (x @ u) * u, "This removes the component along u; now put the value in its place."),
-        (x + (value + x @ u) * u, "The old component is added once more instead of taken away: mind the sign."),
-        (x + (x @ u - value) * u, "Nearly: the change has the wrong sign."),
-        (value * u, "This is the carrier alone; the rest of the image must stay."),
-        (x + (value * (x @ u).sign() - x @ u) * u, "The sign is the value's own, not that of the image."),
-    ):
-        if torch.allclose(result, wrong, rtol=0, atol=1e-5):
-            return remark
-    return ""
+def _grade_nothing_written(answer: Any) -> str | None:
+    return compare_number(
+        answer,
+        0.6,
+        0.001,
+        (
+            (0.1, "The label is not gone: of the coefficients in question one is exactly zero."),
+            (1.0, "Two classes may share a coefficient. Without a sign nothing tells them apart."),
+            (0.5, "Not every class shares its coefficient with another one."),
+            (0.3, "Ten classes need two NADs, not one."),
+        ),
+    )
 
 
 _SEPARABLE_SIGNATURE = "separable(s, t, a, b)"
@@ -100,7 +76,7 @@ def _grade_reads(answer: Any) -> str | None:
     mistakes = [
         (
             lambda e, c: 1.0,
-            "Only if the mark takes the place of what was there. Here it is added, and the content is noise.",
+            "Only if the carrier takes the place of what was there. Here it is added, and the content is noise.",
         ),
         (lambda e, c: norm.cdf(2 * e / c), "The two means lie 2ε apart, so each lies ε from the border between them."),
         (lambda e, c: norm.cdf(e / c**2), "The content is a standard deviation already, not a variance to be squared."),
@@ -114,25 +90,25 @@ def _grade_reads(answer: Any) -> str | None:
 EXERCISES = (
     Exercise(
         id="08-1",
-        summary="Write put(x, u, value): replace the component of the flat image x along the unit vector u by value.",
-        grade=_grade_put,
+        summary="With ε = 0, and ten equally frequent classes, how often can the absence alone tell the class?",
+        grade=_grade_nothing_written,
         hints=(
-            "Split x into its component along u and the rest. Which number is the component?",
-            "The component is ⟨x, u⟩ = x @ u. The rest is x − ⟨x, u⟩ u, and it must not change.",
-            "x + (value − x @ u) * u.",
+            "Which coefficient does each class erase? Write down NAD and channel for t = 0, …, 9.",
+            "Classes 0 and 3 erase the same coefficient. Who else shares one?",
+            "There are six different places, and at each one class can be named right.",
         ),
-        praise="That is right. Everything orthogonal to u is as it was.",
+        praise="That is right: silence says much. It is what a network can notice of a faint carrier.",
     ),
     Exercise(
         id="08-2",
-        summary="Write reads(epsilon, content): how often a mark of ±ε that is only added is read off right.",
+        summary="Write reads(epsilon, content): how often a carrier of ±ε that is only added is read off right.",
         grade=_grade_reads,
         hints=(
             "The coefficient is ±ε plus the content, a normal number with mean zero. Where would you draw the border?",
-            "At zero. A mark of +ε is read off wrongly if the content is below −ε.",
+            "At zero. A sign + is read off wrongly if the content is below −ε.",
             "Φ(ε / content), with statistics.NormalDist().cdf.",
         ),
-        praise="That is right. Along the first NADs the content is far larger than the mark, which would drown in it.",
+        praise="That is right. Along the first NADs the content is far larger than ε, which would drown in it.",
     ),
     Exercise(
         id="08-3",
