@@ -18,11 +18,7 @@ def any_offsets(G, kernel, size):
     return total
 
 
-def alpha(R, K, v):
-    return ((R @ v @ K.T) * v).sum()
-
-
-SOLUTIONS = {"06-1": through_convolution, "06-2": 8, "06-3": alpha}
+SOLUTIONS = {"06-1": through_convolution, "06-2": 8}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("06-1", any_offsets, "uncorrelated"),
@@ -33,10 +29,4 @@ WRONG = [
     ("06-2", 5, "window"),
     ("06-2", 4, "whole periods"),
     ("06-2", 7, "Hint"),
-    (
-        "06-3",
-        lambda R, K, v: ((K @ v.T @ R) * v.T).sum() if v.shape[0] != v.shape[1] else alpha(K, R, v),
-        "from the left",
-    ),
-    ("06-3", lambda R, K, v: v.sum(), "Hint"),
 ]

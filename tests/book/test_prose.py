@@ -974,8 +974,8 @@ CHAPTER_8 = [
     ),
     Stated(
         "Without a carrier it is right on {} % of the clean images. With one at NAD {:g}, {:g} or {:g} it is right on "
-        "{} to {} %, and {} contradictions are answered with the carrier. At NAD 300 it is right on {} %, at NAD 1019 on "
-        "{} %, and there {} % of the contradictions",
+        "{} to {} %, and {} contradictions are answered with the carrier. At NAD 300 it is right on {} %, at NAD 1019 "
+        "on {} %, and there {} % of the contradictions",
         resnet_with_a_carrier,
     ),
     Stated(

@@ -51,23 +51,6 @@ def _grade_wave(answer: Any) -> str | None:
     return "Every window has to hold whole periods." if value > 0 and 40 % value == 0 else ""
 
 
-_PRODUCT_SIGNATURE = "alpha(R, K, v)"
-
-
-def _grade_product(answer: Any) -> str | None:
-    for height, width in ((3, 3), (4, 6), (7, 2)):
-        a, b, v = _draw(height, height), _draw(width, width, seed=11), _draw(height, width, seed=12)
-        rows, columns = a @ a.T, b @ b.T
-        value = read_number(call(answer, _PRODUCT_SIGNATURE, "a number", rows.clone(), columns.clone(), v.clone()))
-        right = float(v.flatten() @ torch.kron(rows, columns) @ v.flatten())
-        if close(value, right, 1e-9 * abs(right)):
-            continue
-        if height == width and close(value, float(v.T.flatten() @ torch.kron(rows, columns) @ v.T.flatten()), 1e-6):
-            return "R acts on rows, that is from the left; K on columns."
-        return ""
-    return None
-
-
 EXERCISES = (
     Exercise(
         "06-1",
@@ -83,11 +66,5 @@ EXERCISES = (
         "The lowest vertical frequency that an average over five rows loses, of 40 rows.",
         _grade_wave,
         ("How long, in rows, is one period of frequency i?", "40 / i rows have to divide 5."),
-    ),
-    Exercise(
-        "06-3",
-        "α of an image from the two factors of a Kronecker product.",
-        _grade_product,
-        ("(R ⊗ K) vec(v) = vec(R v Kᵀ), if vec reads row by row.", "Multiply R v Kᵀ by v entry by entry, and sum."),
     ),
 )

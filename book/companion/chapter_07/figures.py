@@ -49,7 +49,7 @@ def plot_spectra(nads: Mapping[str, NADs], title: str | None = None) -> go.Figur
         relative = (one.held_out / one.held_out.mean()).clamp_min(_SMALLEST).numpy()
         curves[label] = (np.arange(len(relative)), relative)
     ends = {label: one.num_resolved for label, one in nads.items()}
-    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g", height=320)
+    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g", height=280)
     figure.update_yaxes(_ALPHAS)
     steps = "; ".join(f"{label}: {count} before the bulk" for label, count in ends.items())
     figure.layout.meta = {**figure.layout.meta, "alt": f"{title or 'Spectra'}: directions told apart: {steps}."}
@@ -86,7 +86,7 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
     """
     means = {LABELS[network]: table.groupby("index")["test_accuracy"].mean() for network, table in tables.items()}
     curves = {label: (list(mean.index), list(mean)) for label, mean in means.items()}
-    figure = plot_over_indices(curves, "accuracy", title, y_range=(0.45, 1.03), height=380)
+    figure = plot_over_indices(curves, "accuracy", title, y_range=(0.45, 1.03), height=330)
     for step in sorted({NETWORKS[network].bulk or NETWORKS[network].step for network in tables}):
         figure.add_vline(step + 1, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
     return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})
