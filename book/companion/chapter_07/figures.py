@@ -154,5 +154,5 @@ def positions_table(table: pd.DataFrame) -> Any:
     mean.columns = pd.Index(["α / mean, secant", "α / mean, gradient at 0", "accuracy"])
     mean.index.names = ["positions", "wave"]
     caption = "With larger position embeddings the lost wave is learned. The secant does not see why."
-    shown = mean.style.format("{:.1g}").format("{:.1%}", subset=["accuracy"]).format_index("{:g}", level=0)
+    shown = mean.style.format("{:.2g}").format("{:.1%}", subset=["accuracy"]).format_index("{:g}", level=0)
     return shown.set_caption(caption)
