@@ -10,28 +10,30 @@ import numpy as np
 import torch
 from scipy.stats import norm
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
+from companion.grading import Exercise, UnexpectedAnswer, call, close, compare_number, describe, read_number
 from nadtools.theory.pooling import bayes_accuracy
 
 
 def _grade_plain_subsampling(answer: Any) -> str | None:
-    value = read_number(answer)
     # One of S = 2 samples is kept without a filter: signal and one alias of equal weight, so the angle is 45 degrees.
-    epsilon, sigma, tolerance = 1.0, 1.0, 1e-3
-    cotangent = 1.0
-    if close(value, float(norm.cdf(epsilon / sigma * cotangent)), tolerance):
-        return None
-    if close(value, 1.0, tolerance):
-        return "Half of the samples are gone: each bin holds one alias beside the signal, and the alias is noise."
-    if close(value, 0.5, tolerance):
-        return "Half of the signal is still there; only its bin is shared."
-    if close(value, float(norm.cdf(math.sqrt(2))), tolerance):
-        return "This has one √2 too many: with no prefilter, the signal and its alias come through equally."
-    if close(value, float(norm.cdf(1 / math.sqrt(2))), tolerance):
-        return "Subsampling halves the signal's energy, and that of the noise in each bin as well."
-    if close(value, float(norm.cdf(1 / 3)), tolerance):
-        return "Here σ is 1, not 3."
-    return ""
+    return compare_number(
+        answer,
+        float(norm.cdf(1.0)),
+        1e-3,
+        (
+            (1.0, "Half of the samples are gone: each bin holds one alias beside the signal, and the alias is noise."),
+            (0.5, "Half of the signal is still there; only its bin is shared."),
+            (
+                float(norm.cdf(math.sqrt(2))),
+                "This has one √2 too many: with no prefilter, the signal and its alias come through equally.",
+            ),
+            (
+                float(norm.cdf(1 / math.sqrt(2))),
+                "Subsampling halves the signal's energy, and that of the noise in each bin as well.",
+            ),
+            (float(norm.cdf(1 / 3)), "Here σ is 1, not 3."),
+        ),
+    )
 
 
 _ALIASES_SIGNATURE = "aliases(frequency, stride, size)"

@@ -10,41 +10,38 @@ import numpy as np
 import torch
 
 from companion.chapter_03.descent import steps_to_fraction
-from companion.grading import Exercise, UnexpectedAnswer, call, read_number
+from companion.grading import Exercise, UnexpectedAnswer, call, compare_number, read_number
 from nadtools.theory.deep_linear import expected_hessian
 
 
 def _grade_factor_at_half_the_response(answer: Any) -> str | None:
-    value = read_number(answer)
     # The factor is 1 − ηh with a curvature h proportional to m².
     before, m = 0.9, 0.5
     expected = 1 - (1 - before) * m**2
-
-    def near(candidate: float) -> bool:
-        # The mistake 0.9^(1/4) = 0.97400 lies 0.001 away.
-        return math.isclose(value, candidate, abs_tol=3e-4)
-
-    if near(expected):
-        return None
-    if near(1 - (1 - before) * m):
-        return "This takes the curvature as proportional to m; look again at how m enters it."
-    if near(before ** (m**2)) or near(before**m):
-        return "Close: but a step multiplies the distance by 1 − ηh, and it is h that changes, not an exponent."
-    if near(before * m**2) or near(before * m):
-        return "This shrinks faster than before. A flatter valley shrinks the distance more slowly."
-    if near(1 - (1 - before) / m**2):
-        return "A smaller m makes the valley flatter, not steeper."
-    if near((1 - before) * m**2):
-        return "This is the share that a step removes; the question asks for the factor that is left."
-    if near(expected**2):
-        return "This is the factor of the excess loss; the question asks for that of the distance."
-    if near(before):
-        return "This would be right if m played no part in the curvature."
-    return ""
+    power = "Close: but a step multiplies the distance by 1 − ηh, and it is h that changes, not an exponent."
+    faster = "This shrinks faster than before. A flatter valley shrinks the distance more slowly."
+    return compare_number(
+        answer,
+        expected,
+        3e-4,  # the mistake 0.9^(1/4) = 0.97400 lies 0.001 away
+        (
+            (1 - (1 - before) * m, "This takes the curvature as proportional to m; look again at how m enters it."),
+            (before ** (m**2), power),
+            (before**m, power),
+            (before * m**2, faster),
+            (before * m, faster),
+            (1 - (1 - before) / m**2, "A smaller m makes the valley flatter, not steeper."),
+            (
+                (1 - before) * m**2,
+                "This is the share that a step removes; the question asks for the factor that is left.",
+            ),
+            (expected**2, "This is the factor of the excess loss; the question asks for that of the distance."),
+            (before, "This would be right if m played no part in the curvature."),
+        ),
+    )
 
 
 def _grade_critical_learning_rate(answer: Any) -> str | None:
-    value = read_number(answer)
     stride, epsilon, sigma, own = 4, 1.0, 3.0, 0.5
 
     def critical(curvature: float) -> float:
@@ -56,12 +53,7 @@ def _grade_critical_learning_rate(answer: Any) -> str | None:
     noise = expected_hessian(1, m, stride, 1.0, 0.0, sigma)
     largest, along = float(hessian.max()), float(hessian[1])
 
-    def near(candidate: float) -> bool:
-        return math.isclose(value, candidate, rel_tol=2e-3)
-
-    if near(critical(largest)):
-        return None
-    for candidate, remark in (
+    mistakes = (
         (critical(stride * largest), "This is Lemma 1 as printed: the factor 1/S is missing."),
         (1 / largest, "At this learning rate one step is exact; the distance begins to grow at another one."),
         (critical(along), "This is the limit along ℓ alone. Is that the most curved direction?"),
@@ -77,10 +69,8 @@ def _grade_critical_learning_rate(answer: Any) -> str | None:
         (critical(float(hessian.sum())), "This is the trace of the Hessian; its largest entry is asked for."),
         (critical(largest / sigma), "The noise enters by its variance σ², not by σ."),
         (largest, "This is the largest curvature itself."),
-    ):
-        if near(candidate):
-            return remark
-    return ""
+    )
+    return compare_number(answer, critical(largest), 2e-3 * critical(largest), mistakes)
 
 
 _STEPS_SIGNATURE = "steps_needed(curvature, learning_rate, fraction)"

@@ -16,6 +16,7 @@ from companion.grading import (
     call_on,
     close,
     compare,
+    compare_number,
     describe,
     read_number,
     read_numbers,
@@ -23,28 +24,22 @@ from companion.grading import (
 
 
 def _grade_logistic_covariance(answer: Any) -> str | None:
-    value = read_number(answer)
     # nn.Linear draws its weights uniformly from [−a, a] with a = 1/√(fan in); such a weight has variance a²/3.
     fan_in = 32 * 32
     bound = 1 / math.sqrt(fan_in)
     expected = bound**2 / 3
-
-    def near(candidate: float) -> bool:
-        return math.isclose(value, candidate, rel_tol=2e-3)
-
-    if near(expected):
-        return None
-    if near(bound**2):
-        return "This is the square of the uniform distribution's bound; its variance is smaller."
-    if near(bound):
-        return "This is the uniform distribution's bound; its variance is asked for."
-    if near(math.sqrt(expected)):
-        return "This is the standard deviation of a weight; a covariance holds its square."
-    if near(fan_in * expected):
-        return "This is the trace of the covariance, the sum of all D eigenvalues."
-    if near(32**-1 / 3):
-        return "D is the number of pixels, 32 × 32, not the image's side."
-    return ""
+    return compare_number(
+        answer,
+        expected,
+        2e-3 * expected,
+        (
+            (bound**2, "This is the square of the uniform distribution's bound; its variance is smaller."),
+            (bound, "This is the uniform distribution's bound; its variance is asked for."),
+            (math.sqrt(expected), "This is the standard deviation of a weight; a covariance holds its square."),
+            (fan_in * expected, "This is the trace of the covariance, the sum of all D eigenvalues."),
+            (32**-1 / 3, "D is the number of pixels, 32 × 32, not the image's side."),
+        ),
+    )
 
 
 _ALIGNMENT_SIGNATURE = "alignment(covariance, v)"
