@@ -59,7 +59,7 @@ def finish_page(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Load Plotly where a page has figures, and mend what would mislead a screen reader."""
+    """Load Plotly where a page has figures, and mend what would mislead a screen reader or break a line badly."""
     body = context.get("body", "")
     if "plotly-graph-div" in body:
         app.add_js_file("plotly.min.js")  # within this event: for this page alone
@@ -67,6 +67,7 @@ def finish_page(
     if body:
         # Docutils calls the bibliography a list, but its entries are no items of a list.
         body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
+        body = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", body)
         context["body"] = number_captions(body, context.get("title", ""))
 
 

@@ -96,6 +96,11 @@ def test_numbers_run_without_a_gap(book: BuiltBook) -> None:
             assert of_kind == list(range(1, len(of_kind) + 1)), page
 
 
+def test_a_number_and_its_per_cent_sign_stay_on_one_line(book: BuiltBook) -> None:
+    apart = {page: re.findall(r".{0,20}\d %", article.get_text()) for page, article in chapters(book).items()}
+    assert {page: found for page, found in apart.items() if found} == {}
+
+
 def test_no_page_excuses_itself(book: BuiltBook) -> None:
     problems = {}
     for page in book.pages():
