@@ -130,7 +130,7 @@ def plot_index_map(
             colorbar=colour_bar((0.0, 1.0), 200, y=-0.28, tickformat=".0%"),
         )
     figure.update_xaxes(title="index of the NAD", type="category", showgrid=False)
-    figure.update_yaxes(title="ε", type="category", showgrid=False)
+    figure.update_yaxes(title="size ε", type="category", showgrid=False)
     top, bottom = 34 + title_height(title), 110
     if len(maps) > 1:
         figure.update_layout(updatemenus=[dropdown_layout(buttons_for(maps, range(len(maps))))])
