@@ -18,7 +18,7 @@ def any_offsets(G, kernel, size):
     return total
 
 
-SOLUTIONS = {"06-1": through_convolution, "06-2": 8}
+SOLUTIONS = {"06-1": through_convolution, "06-2": 8, "06-3": 3}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("06-1", any_offsets, "uncorrelated"),
@@ -29,4 +29,8 @@ WRONG = [
     ("06-2", 5, "window"),
     ("06-2", 4, "whole periods"),
     ("06-2", 7, "Hint"),
+    ("06-3", 183 / 32, "either factor"),
+    ("06-3", 183**0.5, "either factor"),
+    ("06-3", 29, "are kept"),
+    ("06-3", 5, "Hint"),
 ]

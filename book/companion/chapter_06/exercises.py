@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
+from companion.grading import Exercise, UnexpectedAnswer, call, close, compare_number, describe, read_number
 
 
 def _draw(*shape: int, seed: int = 10) -> Tensor:
@@ -51,6 +51,11 @@ def _grade_wave(answer: Any) -> str | None:
     return "Every window has to hold whole periods." if value > 0 and 40 % value == 0 else ""
 
 
+def _grade_lost(answer: Any) -> str | None:
+    product = "A direction of the image is lost if either factor loses it. Count those that both keep."
+    return compare_number(answer, 3, 1e-9, ((183 / 32, product), (183**0.5, product), (29, "So many are kept.")))
+
+
 EXERCISES = (
     Exercise(
         "06-1",
@@ -66,5 +71,11 @@ EXERCISES = (
         "The lowest vertical frequency that an average over five rows loses, of 40 rows.",
         _grade_wave,
         ("How long, in rows, is one period of frequency i?", "40 / i rows have to divide 5."),
+    ),
+    Exercise(
+        "06-3",
+        "How many of 32 directions each factor of LeNet's covariance loses, where 183 of 1,024 are lost.",
+        _grade_lost,
+        ("What does a product of two keep?", "With n lost of 32, (32 − n)² are kept."),
     ),
 )

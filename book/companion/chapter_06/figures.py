@@ -44,7 +44,7 @@ def plot_layers(correlations: Mapping[str, Any], title: str | None = None, *, al
             visible=False, autorange="reversed", scaleanchor=across, constrain="domain", row=row, col=column
         )
     alt = alt or f"{title or 'Layers'}: one image for each of {', '.join(given)}."
-    return finish(figure, title, alt, height=60 + 210 * rows, margin={"l": 12, "r": 12, "b": 12, "t": 84})
+    return finish(figure, title, alt, height=60 + 170 * rows, margin={"l": 12, "r": 12, "b": 12, "t": 84})
 
 
 def plot_thresholds(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from companion.grading import Exercise, UnexpectedAnswer, call, describe, read_numbers
+from companion.grading import Exercise, UnexpectedAnswer, call, compare_number, describe, read_numbers
 
 _LATTICE_SIGNATURE = "on_lattice(i, j, patch, size)"
 
@@ -38,6 +38,15 @@ def _grade_not_lost(answer: Any) -> str | None:
     return ""
 
 
+def _grade_lost(answer: Any) -> str | None:
+    mistakes = (
+        (64, "These are the waves on the lattice, which are not lost."),
+        (1023, "The lattice holds more than the constant image."),
+        (1008, "A patch of 8 x 8 has 64 pixels; how many waves repeat with it?"),
+    )
+    return compare_number(answer, 960, 1e-6, mistakes)
+
+
 EXERCISES = (
     Exercise(
         "07-1",
@@ -50,5 +59,11 @@ EXERCISES = (
         "Which waves repeat with the patch?",
         _grade_lattice,
         ("Each patch has to hold whole periods.", "Frequency i has i · patch / size periods in a patch."),
+    ),
+    Exercise(
+        "07-3",
+        "How many of 1,024 waves a vision transformer without positions loses.",
+        _grade_lost,
+        ("Which waves are not turned into their negatives by any shift?", "Those on the lattice: how many are they?"),
     ),
 )

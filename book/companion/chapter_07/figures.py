@@ -64,7 +64,7 @@ def plot_rows(nads: NADs, title: str | None = None) -> go.Figure:
     relative = (alpha / alpha.mean()).clamp_min(_SMALLEST).numpy()
     curves = {"a pixel of the row": (rows, relative)}
     markers = tuple(curves)
-    figure = plot_curves(curves, "row, from the top", "α / mean", title, markers=markers, y_log=True, height=260)
+    figure = plot_curves(curves, "row, from the top", "α / mean", title, markers=markers, y_log=True, height=220)
     return figure.update_yaxes(_ALPHAS)
 
 
@@ -86,7 +86,7 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
     """
     means = {LABELS[network]: table.groupby("index")["test_accuracy"].mean() for network, table in tables.items()}
     curves = {label: (list(mean.index), list(mean)) for label, mean in means.items()}
-    figure = plot_over_indices(curves, "accuracy", title, y_range=(0.45, 1.03), height=330)
+    figure = plot_over_indices(curves, "accuracy", title, y_range=(0.45, 1.03), height=310)
     for step in sorted({NETWORKS[network].bulk or NETWORKS[network].step for network in tables}):
         figure.add_vline(step + 1, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
     return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})
@@ -132,7 +132,7 @@ def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
     figure.update_yaxes(autorange="reversed")
     alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
-    height = 60 * len(pairs) + 110 + title_height(title)
+    height = 52 * len(pairs) + 110 + title_height(title)
     return finish(
         figure,
         title,
