@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from companion.atlas import load_atlas
 from companion.photographs import (
     SELECTORS,
     Plan,
@@ -26,12 +28,15 @@ from companion.tables import Row, timed
 from nadtools.device import derive_seed, generator
 from nadtools.directions import random_basis
 from nadtools.interventions import flip
+from nadtools.nads import NADs
 
-__all__ = ["ARMS", "EXPERIMENTS", "paired_interval"]
+__all__ = ["ARMS", "EXPERIMENTS", "agreement", "changed", "paired_interval"]
 
 #: What A8 trains on.
 ARMS: Final = ("original", "flipped", "random basis", "permuted")
-_PERMUTATION, _BASIS = 1, 2  # random streams of a seed; chapter 8 has another
+#: What ``signs`` trains on: the order of the content and the neighbourhoods of pixels, kept or not.
+FACTORS: Final = ("original", "checkerboard", "random signs", "flipped")
+_PERMUTATION, _BASIS, _SIGNS = 1, 2, 3  # random streams of a seed; chapter 8 has another
 
 
 def _flipping_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
@@ -41,26 +46,53 @@ def _flipping_parameters(scale: Scale, architecture: str, data: str) -> dict[str
     return common | {"arms": list(ARMS), "num_seeds": seeds}
 
 
+def _signs_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
+    seeds = 3 if scale == "laptop" else 1
+    return setting(scale, architecture, data) | {"arms": list(FACTORS), "num_seeds": seeds}
+
+
+def changed(x: Tensor, arm: str, nads: Tensor, seed: int) -> Tensor:
+    """Images (n, channels, h, w) after one of the changes; all of them are orthogonal.
+
+    ``"random signs"`` turns about half of the coefficients along the NADs around, ``"checkerboard"`` every other pixel.
+    """
+    stream = functools.partial(generator, torch.device("cpu"), seed)
+    match arm:
+        case "original":
+            return x
+        case "flipped":
+            return flip(x, nads)
+        case "random basis":
+            return flip(x, random_basis(tuple(nads.shape[1:]), derive_seed(seed, _BASIS)))
+        case "permuted":
+            return flip(x, nads, torch.randperm(len(nads), generator=stream(_PERMUTATION)))
+        case "random signs":
+            rows = nads.flatten(1).to(x)
+            signs = torch.randint(2, (len(rows), 1), generator=stream(_SIGNS)).to(x) * 2 - 1
+            return (x.flatten(2) @ (rows.T @ (signs * rows))).view_as(x)
+        case "checkerboard":
+            i, j = (torch.arange(length, device=x.device) for length in x.shape[2:])
+            return x * (1 - 2 * ((i[:, None] + j) % 2))
+        case _:
+            raise ValueError(f"got arm={arm!r}; expected one of {', '.join({*ARMS, *FACTORS})}")
+
+
+def agreement(x: Tensor, nads: NADs) -> float:
+    """D tr(Σ C), with the covariance Σ of images (n, channels, h, w) and C of the secants, each of trace 1."""
+    centred = (x - x.mean(0)).flatten(2)
+    along = (centred @ nads.vectors.flatten(1).T.to(x)).square().mean((0, 1)).double()
+    weights = nads.eigenvalues.to(along)
+    return len(along) * float(along @ weights / along.sum() / weights.sum())
+
+
 def _train_flipped(plan: Plan, unit: Mapping[str, Any]) -> Row:
     """Train and test on one representation of the images; which test images are right is kept."""
     row: Row = {"correct": None}
     with timed(row, plan.device):
         images = images_of(plan)
-
-        def prepared(x: Tensor) -> Tensor:
-            x, nads = images.normalise(x), plan.nads
-            match unit["arm"]:
-                case "flipped":
-                    return flip(x, nads)
-                case "random basis":
-                    return flip(x, random_basis(tuple(nads.shape[1:]), derive_seed(plan.base_seed, _BASIS)))
-                case "permuted":
-                    stream = generator(torch.device("cpu"), plan.base_seed, _PERMUTATION)
-                    return flip(x, nads, torch.randperm(len(nads), generator=stream))
-                case _:
-                    return x
-
-        train_data, test_data = ((prepared(x), y) for x, y in halves(images))
+        train_data, test_data = (
+            (changed(images.normalise(x), unit["arm"], plan.nads, plan.base_seed), y) for x, y in halves(images)
+        )
         network, measured = fit(plan, images, train_data, test_data, unit["seed"])
         row |= measured
         if network is not None:
@@ -82,6 +114,15 @@ def _flipping(parameters: dict[str, Any], session: Session) -> dict[str, np.ndar
         counts["only_here"].append(float((here & ~original).sum()) if known else np.nan)
         counts["only_original"].append(float((original & ~here).sum()) if known else np.nan)
     return columns(table.drop(columns="correct").assign(num_test=num_test, **counts))
+
+
+def _signs(parameters: dict[str, Any], session: Session) -> dict[str, np.ndarray]:
+    arrays = _flipping(parameters, session)
+    images, nads = read_images(tuple(parameters["images"].items())), load_atlas(parameters["nads_of"])
+    x = images.normalise(images.x_train)
+    of_arms = {arm: agreement(changed(x, arm, nads.vectors, session.seed), nads) for arm in parameters["arms"]}
+    read_images.cache_clear()
+    return arrays | {"agreement": np.array([of_arms[arm] for arm in arrays["arm"]])}
 
 
 def _unpacked(text: str | None, num_test: int) -> Any:
@@ -137,5 +178,12 @@ EXPERIMENTS = (
         SELECTORS,
         _flipping_parameters,
         _flipping,
+    ),
+    Experiment(
+        "signs",
+        "accuracy on images after changes that keep their content's order, their neighbourhoods, both or neither",
+        SELECTORS,
+        _signs_parameters,
+        _signs,
     ),
 )
