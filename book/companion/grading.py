@@ -103,6 +103,18 @@ def read_numbers(answer: Any, size: int, example: str) -> list[float]:
     return [read_number(entry) for entry in answer]
 
 
+def read_like(answer: Any, x: torch.Tensor, name: str = "x") -> torch.Tensor:
+    """Read the answer as a float64 tensor of the shape of x, or raise UnexpectedAnswer."""
+    if isinstance(answer, np.ndarray):
+        answer = torch.from_numpy(answer)
+    if not isinstance(answer, torch.Tensor) or answer.shape != x.shape:
+        shape = f" of shape {tuple(answer.shape)}" if isinstance(answer, torch.Tensor) else ""
+        raise UnexpectedAnswer(
+            f"Expected a tensor of the shape of {name}, {tuple(x.shape)}, but got {describe(answer)}{shape}."
+        )
+    return answer.detach().to(torch.float64)
+
+
 def call_on(function: Any, signature: str, cases: Sequence[tuple[Any, ...]]) -> list[float]:
     """What the reader's function, of one number, returns for the arguments of each case."""
     values = []

@@ -39,8 +39,8 @@ def of_single_images(here, original):
 
 SOLUTIONS = {
     "09-1": lambda order: math.lcm(*circles(order)),
-    "09-2": lambda order: len(circles(order)),
-    "09-3": paired_interval,
+    "09-2": paired_interval,
+    "09-3": lambda x, vectors: x - 2 * x @ vectors[::2].T @ vectors[::2],
 }
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
@@ -51,16 +51,19 @@ WRONG = [
     ("09-1", lambda order: len(circles(order)), "how many circles"),
     ("09-1", lambda order: 7, "Hint"),
     ("09-1", lambda order: None, "returns nothing yet"),
-    ("09-2", lambda order: len(order) / 2, "two coefficients each"),
-    ("09-2", lambda order: circles(order).count(1), "sum of NADs"),
-    ("09-2", lambda order: len(order) - len(circles(order)), "does not stay"),
-    ("09-2", lambda order: max(circles(order)), "length of a circle"),
-    ("09-2", lambda order: 1, "Hint"),
-    ("09-3", lambda here, original: paired_interval(original, here), "here minus original"),
-    ("09-3", one_standard_error, "one standard error"),
-    ("09-3", as_if_independent, "same images"),
-    ("09-3", of_single_images, "single images"),
-    ("09-3", lambda here, original: (0.0, 1.0), "Hint"),
-    ("09-3", lambda here, original: 0.1, "2 numbers"),
-    ("09-3", lambda here, original: None, "returns nothing yet"),
+    ("09-2", lambda here, original: paired_interval(original, here), "here minus original"),
+    ("09-2", one_standard_error, "one standard error"),
+    ("09-2", as_if_independent, "same images"),
+    ("09-2", of_single_images, "single images"),
+    ("09-2", lambda here, original: (0.0, 1.0), "Hint"),
+    ("09-2", lambda here, original: 0.1, "2 numbers"),
+    ("09-2", lambda here, original: None, "returns nothing yet"),
+    ("09-3", lambda x, vectors: x @ vectors.T @ vectors.flip(0), "A changes"),
+    ("09-3", lambda x, vectors: x.flip(1), "A changes"),
+    ("09-3", lambda x, vectors: x, "most of each pixel"),
+    ("09-3", lambda x, vectors: -x, "most of each pixel"),
+    ("09-3", lambda x, vectors: x @ vectors.T * 2 @ vectors, "not orthogonal"),
+    ("09-3", lambda x, vectors: x @ vectors[::2].T @ vectors[::2], "not orthogonal"),
+    ("09-3", lambda x, vectors: x[:1], "shape of x"),
+    ("09-3", lambda x, vectors: None, "returns nothing yet"),
 ]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from companion.chapter_08.figures import plot_index_map, plot_poisoning
-from companion.chapter_09.figures import plot_arms
+from companion.chapter_09.figures import plot_changes
 from companion.figures import plot_gallery, plot_images, plot_over_indices
 from companion.photographs import over_carriers
 from PIL import Image
@@ -125,16 +125,18 @@ def test_index_maps_show_one_at_a_time():
     assert not plot_index_map({"clean": grid}, [0, 10, 100], [0.05, 6.0]).layout.updatemenus
 
 
-def test_arms_are_means_with_ranges_and_training_accuracies():
-    accuracies = {
-        "MLP": {"original": ([0.5, 0.6], [0.9, 1.0]), "flipped": ([0.4, 0.5], [1.0, 1.0])},
-        "LeNet": {"original": ([0.7], [0.8])},
+def test_changes_are_drawn_in_points_one_row_a_network():
+    columns = ["arm", "difference", "low", "high"]
+    changes = {
+        "MLP": pd.DataFrame([("flipped", -0.01, -0.02, 0.005), ("permuted", 0.0, -0.01, 0.01)], columns=columns),
+        "LeNet": pd.DataFrame([("flipped", -0.2, -0.21, -0.18), ("permuted", -0.17, -0.2, -0.16)], columns=columns),
     }
-    figure = plot_arms(accuracies, "Title", chance=0.1)
-    bars, circles = figure.data[0], figure.data[1]
-    assert list(bars.x) == ["MLP", "LeNet"] and list(figure.data[2].x) == ["MLP"]
-    np.testing.assert_allclose(bars.y, [0.55, 0.7])
-    np.testing.assert_allclose(circles.y, [0.95, 0.8])
-    np.testing.assert_allclose(bars.error_y.array, [0.05, 0.0], atol=1e-12)
-    assert figure.layout.shapes[0].y0 == 0.1
-    assert "LeNet: original 70%" in figure.layout.meta["alt"]
+    figure = plot_changes(changes, "Title")
+    flipped, permuted = figure.data
+    assert (flipped.name, permuted.name) == ("flipped", "permuted")
+    np.testing.assert_allclose(flipped.x, [-1, -20])
+    np.testing.assert_allclose(flipped.error_x.array, [1.5, 2])
+    np.testing.assert_allclose(flipped.error_x.arrayminus, [1, 1])
+    assert np.round(flipped.y).tolist() == [0, 1] and (np.array(flipped.y) < permuted.y).all()
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1], "the first network is uppermost"
+    assert "LeNet: flipped -20.0, permuted -17.0" in figure.layout.meta["alt"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from companion.chapter_09.experiments import paired_interval
-from companion.grading import Exercise, UnexpectedAnswer, call, call_on, close, compare, read_numbers
+from companion.grading import Exercise, UnexpectedAnswer, call, call_on, close, compare, read_like, read_numbers
 
 _ORDERS = (
     torch.arange(6),
@@ -44,26 +44,6 @@ def _grade_rounds(answer: Any) -> str | None:
             (lambda order: math.prod(_circles(order)), "Then all are back, but circles of 2 and 4 are so earlier."),
             (len, "A coefficient need not visit all places before it is back."),
             (lambda order: len(_circles(order)), "This is how many circles there are. How long does each take?"),
-        ),
-    )
-
-
-def _grade_stays(answer: Any) -> str | None:
-    return compare(
-        call_on(answer, "stays(order)", _CASES),
-        _CASES,
-        lambda order: len(_circles(order)),
-        (
-            (
-                lambda order: len(order) / 2,
-                "That holds for the reverse order: its circles hold two coefficients each.",
-            ),
-            (
-                lambda order: _circles(order).count(1),
-                "These are the NADs that stay in their place. A sum of NADs can stay while they change theirs.",
-            ),
-            (lambda order: len(order) - len(_circles(order)), "This is the dimension of what does not stay."),
-            (lambda order: max(_circles(order)), "This is the length of a circle. What stays in each of them?"),
         ),
     )
 
@@ -115,6 +95,27 @@ def _remark_on_interval(low: float, high: float, expected: tuple[float, float], 
     return ""
 
 
+def _grade_disguise(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(9)
+    size = 64
+    vectors = torch.linalg.qr(torch.randn(size, size, generator=generator, dtype=torch.float64))[0]
+    variances, eigenvalues = torch.rand(2, size, generator=generator, dtype=torch.float64) ** 4
+    x = torch.eye(size, dtype=torch.float64)
+    returned = call(answer, "disguise(x, vectors)", "changed images, of x's shape", x.clone(), vectors.clone())
+    changed = read_like(returned, x)  # of unit vectors, so this is the matrix
+    if float((changed @ changed.T - x).abs().max()) > 1e-4:
+        return "This is not orthogonal: lengths or angles change."
+    # Images whose content lies along the NADs but for a part that lies anywhere.
+    spread = torch.randn(size, size, generator=generator, dtype=torch.float64) / size
+    images = variances.sqrt()[:, None] * (vectors + spread)
+    before, after = (float(((z @ vectors.T) ** 2 @ eigenvalues).sum()) for z in (images, images @ changed))
+    if not close(after, before, 1e-4 * before):
+        return f"A changes, by a factor of {after / before:.2f} in our test."
+    if float(changed.diagonal().square().mean()) > 0.25:
+        return "A stays, but so does most of each pixel: one would know the picture again, or its negative."
+    return None
+
+
 EXERCISES = (
     Exercise(
         id="09-1",
@@ -129,17 +130,6 @@ EXERCISES = (
     ),
     Exercise(
         id="09-2",
-        summary="Write stays(order): the dimension of the space of images that an order leaves as they are.",
-        grade=_grade_stays,
-        hints=(
-            "An exchange of two coefficients changes nothing when they are equal. What has to be equal in a circle?",
-            "All coefficients of a circle. So each circle leaves one number free.",
-            "The dimension is the number of circles.",
-        ),
-        praise="That is right: half of all dimensions for the reverse order, a handful for a random one.",
-    ),
-    Exercise(
-        id="09-3",
         summary="Write paired_interval(here, original): the 95 % interval of a difference of two accuracies.",
         grade=_grade_interval,
         hints=(
@@ -148,5 +138,16 @@ EXERCISES = (
             "d = here.double() − original.double(); d.mean() ± 1.96 · d.std() / √n.",
         ),
         praise="That is right. Images that both have right or both have wrong cancel: that is what pairing buys.",
+    ),
+    Exercise(
+        id="09-3",
+        summary="Write disguise(x, vectors): an orthogonal change that leaves A as it is, and no pixel in its place.",
+        grade=_grade_disguise,
+        hints=(
+            "A asks how much variance lies along each NAD. So every coefficient has to stay with its NAD.",
+            "A coefficient can change without changing its square.",
+            "Turn the signs of about half of the coefficients, chosen at random: x @ vectors.T * signs @ vectors.",
+        ),
+        praise="That is right: for these NADs nothing has changed, and no eye and no convolution knows the picture.",
     ),
 )

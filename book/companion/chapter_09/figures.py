@@ -1,80 +1,63 @@
-"""Accuracies on flipped images."""
+"""What a change of the images costs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
-from companion.parts import COLOURS, ArrayLike, as_mapping, as_vector, finish, title_height
+from companion.parts import COLOURS, as_mapping, finish, title_height
 
-__all__ = ["plot_arms"]
+__all__ = ["plot_changes"]
 
 
-def plot_arms(
-    accuracies: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
-    title: str | None = None,
-    *,
-    chance: float | None = None,
-) -> go.Figure:
-    """Draw test accuracies as bars, in groups, with the training accuracy of each as an open circle.
+def plot_changes(changes: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure:
+    """Draw what each change of the images does to the accuracy of each network, with intervals.
 
     Parameters
     ----------
-    accuracies
-        From the group, for instance an architecture, to the name of a bar, to its test and training accuracies, one for
-        each seed. A bar is their mean; more than one have their range as an error bar. Groups may lack bars.
-    chance
-        Where a dotted line says what guessing reaches.
+    changes
+        From the network to its rows ``arm``, ``difference``, ``low`` and ``high``, in accuracy, as
+        :func:`flipping_claims` gives them. Networks are drawn from top to bottom, the first arm uppermost.
     """
-    groups = {
-        label: {
-            name: (as_vector(pair[0], f"test of {name!r}"), as_vector(pair[1], f"train of {name!r}", len(pair[0])))
-            for name, pair in as_mapping(bars, f"bars of {label!r}").items()
-        }
-        for label, bars in as_mapping(accuracies, "accuracies").items()
-    }
-    names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
+    tables = as_mapping(changes, "changes")
+    arms = list(dict.fromkeys(arm for table in tables.values() for arm in table["arm"]))
     figure = go.Figure()
-    for number, name in enumerate(names):
-        colour = COLOURS[number % len(COLOURS)]
-        having = {label: bars[name] for label, bars in groups.items() if name in bars}
-        test = np.array([pair[0].mean() for pair in having.values()])
-        train = np.array([pair[1].mean() for pair in having.values()])
-        above = np.array([pair[0].max() for pair in having.values()]) - test
-        below = test - np.array([pair[0].min() for pair in having.values()])
-        common = {
-            "x": [label.replace(",", "").replace(" ", "<br>") for label in having],
-            "name": name,
-            "offsetgroup": name,
-            "legendgroup": name,
-        }
-        hover = f"{name}<br>%{{x}}<br>SPLIT %{{y:.1%}}<extra></extra>"
-        error = {"array": above, "arrayminus": below, "symmetric": False, "visible": bool((above + below).any())}
-        figure.add_bar(
-            y=test, marker={"color": colour}, error_y=error, hovertemplate=hover.replace("SPLIT", "test"), **common
-        )
+    for number, arm in enumerate(arms):
+        # A row has room for all arms, one below the other.
+        offset = 0.5 * (number / max(len(arms) - 1, 1) - 0.5)
+        rows = [(place, table.set_index("arm").loc[arm]) for place, table in enumerate(tables.values())]
+        change, low, high = ([100 * row[column] for _, row in rows] for column in ("difference", "low", "high"))
         figure.add_scatter(
-            y=train,
+            x=change,
+            y=[place + offset for place, _ in rows],
+            error_x={
+                "array": [top - middle for top, middle in zip(high, change, strict=True)],
+                "arrayminus": [middle - bottom for middle, bottom in zip(change, low, strict=True)],
+                "symmetric": False,
+                "thickness": 1.5,
+                "width": 3,
+            },
             mode="markers",
-            marker={"symbol": "circle-open", "size": 8, "color": colour, "line": {"width": 2}},
-            hovertemplate=hover.replace("SPLIT", "train"),
-            showlegend=False,
-            **common,
+            marker={"size": 8, "color": COLOURS[(number + 1) % len(COLOURS)]},
+            name=arm,
+            text=list(tables),
+            customdata=list(zip(low, high, strict=True)),
+            hovertemplate=f"%{{text}}, {arm}: %{{x:.1f}} points<br>"
+            "%{customdata[0]:.1f} to %{customdata[1]:.1f}<extra></extra>",
         )
-    if chance is not None:
-        line = {"dash": "dot", "width": 1, "color": "#8c8c8c"}
-        figure.add_hline(y=chance, line=line, name="chance", showlegend=True)
-    figure.update_xaxes(tickangle=-35, tickfont={"size": 10})
-    figure.update_yaxes(title="accuracy", range=[0, 1.04], tickformat=".0%")
-    alt = f"{title or 'Accuracies'}: " + "; ".join(
-        f"{label}: " + ", ".join(f"{name} {pair[0].mean():.0%}" for name, pair in bars.items())
-        for label, bars in groups.items()
+    figure.add_vline(x=0, line={"width": 1, "color": "#8c8c8c"})
+    names = [label.replace(", ", ",<br>").replace(" ", "<br>", 1) for label in tables]
+    figure.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=names, range=[len(names) - 0.5, -0.5], showgrid=False, zeroline=False
     )
-    alt += ". Circles: training accuracy."
-    top = 34 + title_height(title)
-    legend = {"y": -0.28, "yanchor": "top"}
-    layout = {"barmode": "group", "scattermode": "group", "bargap": 0.25, "scattergap": 0.25}
-    margin = {"l": 60, "r": 12, "t": top, "b": 130}
-    return finish(figure, title, alt, height=260 + top + 130, margin=margin, legend=legend, **layout)
+    figure.update_xaxes(title="change of the test accuracy, in points", zeroline=False)
+    alt = f"{title or 'Changes of the accuracy'}, in points: " + "; ".join(
+        f"{label}: " + ", ".join(f"{row.arm} {100 * row.difference:.1f}" for row in table.itertuples())
+        for label, table in tables.items()
+    )
+    top, bottom = 34 + title_height(title), 96
+    margin = {"l": 108, "r": 16, "t": top, "b": bottom}
+    legend = {"y": -60 / (56 * len(names)), "yanchor": "top"}
+    return finish(figure, title, alt, height=56 * len(names) + top + bottom, margin=margin, legend=legend)

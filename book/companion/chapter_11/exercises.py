@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, UnexpectedAnswer, call, call_on, compare, compare_number, describe
+from companion.grading import Exercise, call, call_on, compare, compare_number, read_like
 
 _RELIABILITY_CASES = ((1.0, 0.0, 0.74), (0.97, 0.03, 0.74), (0.75, 0.61, 0.72), (0.9, 0.3, 0.5))
 
@@ -46,14 +45,7 @@ def _grade_contradict(answer: Any) -> str | None:
         v = torch.randn(size, generator=generator, dtype=torch.float64)
         v /= v.norm()
         returned = call(answer, _CONTRADICT_SIGNATURE, "changed samples, of x's shape", x.clone(), v.clone())
-        if isinstance(returned, np.ndarray):
-            returned = torch.from_numpy(returned)
-        if not isinstance(returned, Tensor) or returned.shape != x.shape:
-            shape = f" of shape {tuple(returned.shape)}" if isinstance(returned, Tensor) else ""
-            raise UnexpectedAnswer(
-                f"Expected a tensor of the shape of x, {tuple(x.shape)}, but got {describe(returned)}{shape}."
-            )
-        result = returned.detach().to(torch.float64)
+        result = read_like(returned, x)
         along = (x @ v)[:, None] * v
         if torch.allclose(result, x - 2 * along, rtol=0, atol=1e-5):
             continue
