@@ -1,11 +1,21 @@
 """Right and wrong answers to the exercises of chapter 7."""
 
+import numpy as np
+
 
 def on_lattice(i, j, patch, size):
     return i * patch % size == 0 and j * patch % size == 0
 
 
-SOLUTIONS = {"07-2": on_lattice, "07-1": (4, 2), "07-3": 960}
+def not_negated():
+    """The frequencies from 1 to 5 whose wave over six patches no shift by whole patches turns into its negative."""
+    x = np.arange(48)
+    waves = {i: np.cos(2 * np.pi * i * x / 48 + 0.3) for i in range(1, 6)}
+    return [i for i, wave in waves.items() if not any(np.allclose(np.roll(wave, 8 * a), -wave) for a in range(6))]
+
+
+LOST = 32 * 32 - sum(on_lattice(i, j, 8, 32) for i in range(32) for j in range(32))
+SOLUTIONS = {"07-2": on_lattice, "07-1": not_negated(), "07-3": LOST}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("07-2", lambda i, j, patch, size: i % patch == 0 and j % patch == 0, "one patch"),
