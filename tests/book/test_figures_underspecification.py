@@ -64,10 +64,10 @@ def test_the_page_is_told_what_belongs_to_a_pair():
     # Rows are indices of the first direction, in per cent of the largest value.
     expected = plane(30 + 50 / 100) / np.abs(plane(30 + 50 / 100)).max()
     np.testing.assert_allclose(np.array(group["sections"][1][2]) / 100, expected, atol=0.0051)
-    np.testing.assert_allclose(figure.data[link["section"]].z, group["sections"][0][2])
-    assert all((mark.x, mark.y) == (("900",), ("0",)) for mark in figure.data[3:6])
+    np.testing.assert_allclose(figure.data[link["section"]].z, group["sections"][2][0])
+    assert all((mark.x, mark.y) == (("0",), ("900",)) for mark in figure.data[3:6])
     text = group["texts"][1][2]
-    assert figure.layout.annotations[link["annotation"]].text == group["texts"][0][2]
+    assert figure.layout.annotations[link["annotation"]].text == group["texts"][2][0]
     for part in (
         "v₁ is NAD 50, v₂ is NAD 900",
         "both 76.2%",
@@ -92,8 +92,8 @@ def test_the_menu_chooses_the_network():
     change, layout, traces = figure.layout.updatemenus[0].buttons[1].args
     assert list(traces) == list(range(7))
     assert change["x"][0] == ["0", "900"] and len(change["z"][0]) == 2 and change["z"][3] is None
-    assert change["x"][3] == ["900"] and change["y"][3] == ["0"]
-    assert "v₁ is NAD 0, v₂ is NAD 900" in next(iter(layout.values()))
+    assert change["x"][3] == ["0"] and change["y"][3] == ["900"]
+    assert "v₁ is NAD 900, v₂ is NAD 0<" in next(iter(layout.values()))
     assert len(figure.layout.meta["pairs"]["groups"]) == 2
     assert "LeNet: both channels from 55.0% to 100.0%" in figure.layout.meta["alt"]
 
@@ -205,7 +205,7 @@ def test_the_chosen_network_is_the_one_that_is_drawn(page):
     opened.locator(".updatemenu-dropdown-button").nth(1).click()
     opened.wait_for_timeout(300)
     element = opened.locator(".plotly-graph-div").first
-    assert "v₁ is NAD 0, v₂ is NAD 900" in element.evaluate(TEXT)
+    assert "v₁ is NAD 900, v₂ is NAD 0<" in element.evaluate(TEXT)
     assert element.evaluate("(gd) => gd._fullLayout.xaxis.type") == "category"
     group = figure.layout.meta["pairs"]["groups"][1]
     assert point_at(opened, "xy", 0.25, 0.25) == group["texts"][1][0]

@@ -240,8 +240,8 @@ class _Group:
 
     @property
     def starting_pair(self) -> tuple[int, int]:
-        """Places of the smallest and the largest index: their section is drawn at first."""
-        return 0, len(self.names) - 1
+        """Places of the largest and the smallest index, drawn at first: there size and NADs disagree."""
+        return len(self.names) - 1, 0
 
 
 def _read(label: str, given: Any) -> _Group:
