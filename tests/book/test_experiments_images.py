@@ -11,7 +11,7 @@ from companion import experiments, two_features
 from companion import photographs as module
 from companion.chapter_08.claims import poisoning_claims
 from companion.chapter_09.claims import flipping_claims
-from companion.chapter_09.experiments import ARMS, paired_interval
+from companion.chapter_09.experiments import ARMS, FACTORS, changed, paired_interval
 from companion.patches import load_patches
 
 import nadtools as nt
@@ -127,6 +127,33 @@ def test_the_arms_of_flipping(folder, patches, lenet, trained_on):
         (permuted.flatten(2) @ lenet.vectors.flatten(1).T).abs().sort(-1).values for permuted in (permuted, flipped)
     ]
     torch.testing.assert_close(*sizes, rtol=0, atol=1e-3)  # the same coefficients, in another order
+
+
+def test_signs_keep_the_agreement_or_the_neighbours(folder, patches, lenet, trained_on):
+    table = run("signs", folder).set_index("arm")
+    assert table.index.tolist() == list(FACTORS)
+    original, board, signs, flipped = (x for _, (x, _), _, _ in trained_on)
+    assert torch.equal(original, patches.normalise(patches.x_train)) and torch.equal(board.abs(), original.abs())
+    assert torch.equal(board[..., 1:, :] * board[..., :-1, :], -original[..., 1:, :] * original[..., :-1, :])
+    assert torch.equal(board[..., 1:] * board[..., :-1], -original[..., 1:] * original[..., :-1])
+    along = [(x.flatten(2) @ lenet.vectors.flatten(1).T) for x in (signs, original)]
+    torch.testing.assert_close(along[0].abs(), along[1].abs(), rtol=0, atol=1e-3)  # float32, over 1,024 pixels
+    turned = (along[0] * along[1]).sum((0, 1)) < 0
+    assert 412 < int(turned.sum()) < 612  # half of 1,024 signs: within 6 deviations
+    # By the matrices that the definition names.
+    weights, rows = (one.double() for one in (lenet.eigenvalues, lenet.vectors.flatten(1)))
+    for x, arm in zip((original, board, signs, flipped), FACTORS, strict=True):
+        centred = (x - x.mean(0)).flatten(2).flatten(0, 1).double()
+        covariance, seen = centred.T @ centred, rows.T * weights @ rows
+        expected = 1024 * float((covariance * seen).sum() / covariance.trace() / seen.trace())
+        assert table.agreement[arm] == pytest.approx(expected, rel=1e-4)
+    assert table.agreement["random signs"] == pytest.approx(table.agreement["original"], rel=1e-4)
+    assert max(table.agreement["checkerboard"], table.agreement["flipped"]) < table.agreement["original"] / 5
+
+
+def test_an_unknown_change_of_images_is_refused(patches, lenet):
+    with pytest.raises(ValueError, match="got arm='upside down'; expected one of"):
+        changed(patches.x_train, "upside down", lenet.vectors, 0)
 
 
 def test_counts_of_flipping_agree_with_the_accuracies(folder):

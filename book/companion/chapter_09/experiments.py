@@ -30,7 +30,7 @@ from nadtools.directions import random_basis
 from nadtools.interventions import flip
 from nadtools.nads import NADs
 
-__all__ = ["ARMS", "EXPERIMENTS", "agreement", "changed", "paired_interval"]
+__all__ = ["ARMS", "EXPERIMENTS", "FACTORS", "agreement", "changed", "paired_interval"]
 
 #: What A8 trains on.
 ARMS: Final = ("original", "flipped", "random basis", "permuted")
@@ -74,7 +74,7 @@ def changed(x: Tensor, arm: str, nads: Tensor, seed: int) -> Tensor:
             i, j = (torch.arange(length, device=x.device) for length in x.shape[2:])
             return x * (1 - 2 * ((i[:, None] + j) % 2))
         case _:
-            raise ValueError(f"got arm={arm!r}; expected one of {', '.join({*ARMS, *FACTORS})}")
+            raise ValueError(f"got arm={arm!r}; expected one of {', '.join(dict.fromkeys(ARMS + FACTORS))}")
 
 
 def agreement(x: Tensor, nads: NADs) -> float:
