@@ -40,7 +40,7 @@ def altered_wave(scale=lambda wave: wave / wave.norm(), turn=lambda wave: wave, 
 
 ANGLE = math.pi / 4
 ACCURACY = float(norm.cdf(math.cos(ANGLE) / (3 * math.sin(ANGLE))))
-SOLUTIONS = {"01-1": ACCURACY, "01-2": sample, "01-3": altered_wave()}
+SOLUTIONS = {"01-1": ACCURACY, "01-2": sample, "01-3": altered_wave(), "01-4": lambda i, j: {i % 4, j % 4} == {2}}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("01-1", float(norm.cdf(math.cos(ANGLE) / 3)), "complement"),
@@ -70,4 +70,11 @@ WRONG = [
     ("01-3", lambda N, i, j, phase: torch.ones(N * N), "shape"),
     ("01-3", lambda N, i, j, phase: [[1.0] * N] * N, "real tensor"),
     ("01-3", lambda N, i, j, phase: None, "returns nothing yet"),
+    ("01-4", lambda i, j: i % 4 == 2 or j % 4 == 2, "(2, 0) is learned"),
+    ("01-4", lambda i, j: i % 4 == j % 4 == 0, "two cells further"),
+    ("01-4", lambda i, j: {i % 4, j % 4} != {2}, "other way round"),
+    ("01-4", lambda i, j: (i + j) % 4 == 0, "(4, 0)"),
+    ("01-4", lambda i, j: i == j, "diagonal"),
+    ("01-4", lambda i, j: False, "Hint"),
+    ("01-4", lambda i, j: 1, "True or False"),
 ]

@@ -62,11 +62,12 @@ def test_named_frequencies_are_framed():
 
 
 def test_what_is_never_learned_stands_above_what_takes_longest():
-    figure = plot_slowness([0.9, 0.5, 0.6], [10.0, math.nan, 80.0], ["a", "b", "c"], ["c"])
-    learned, never = figure.data
+    steps = [10.0, math.nan, 80.0, math.nan]
+    figure = plot_slowness([0.9, 0.5, 0.6, 0.55], steps, [True, False, True, True], ["a", "b", "c", "d"], ["c"])
+    learned, late, never = figure.data
     assert list(learned.y) == [10, 80]
     assert [(mark.x, mark.y, mark.text) for mark in figure.layout.annotations] == [(0.6, 80, "c")]
-    assert list(never.x) == [0.5] and never.y[0] > 80
+    assert list(late.x) == [0.55] and list(never.x) == [0.5] and never.y[0] > late.y[0] > 80
 
 
 def test_waves_stand_in_the_order_of_the_first_network():

@@ -24,6 +24,7 @@ import pandas as pd
 import pytest
 import torch
 from companion import experiments, published
+from companion.chapter_02 import measured as chapter_02
 from companion.chapter_04.claims import agreement
 from companion.chapter_06 import figures as chapter_06
 from companion.chapter_08 import claims as chapter_08
@@ -235,6 +236,24 @@ def training_accuracy_where_lenet_fails() -> str:
     return percent(over_waves("A1", "lenet").train_accuracy[at_chance("A1", "lenet")].mean())
 
 
+def lattice_of_resnet() -> tuple[int, int, int]:
+    """That the lost waves are those of exercise 01-4 is asserted here."""
+    theirs = published_half("resnet18").reindex(accuracy("A1", "lenet").index)
+    lost = theirs < 0.55
+    assert {tuple(place) for place in theirs.index[lost]} == {
+        (i, j) for i, j in theirs.index if i % 4 == 2 and j % 4 == 2
+    }
+    return int(lost.sum()), len(theirs), math.floor(100 * theirs[~lost].min())
+
+
+def still_learning() -> tuple[str, str, str, str]:
+    rows = over_waves("A2", "lenet")
+    rows = rows[rows.steps.isna()]
+    known = rows.test_accuracy[rows.test_accuracy > 0.6]
+    assert rows.test_accuracy.drop(known.index).max() < CHANCE
+    return spelt(len(known)), *extremes(known), spelt(len(rows) - len(known))
+
+
 CHAPTER_1 = [
     Stated(
         "at full size ($\\sigma = {:g}$, {:,} samples), and stored",
@@ -253,8 +272,16 @@ CHAPTER_1 = [
         ("fourier",),
     ),
     Stated(
-        "It has dark places of its own, {} among them",
-        lambda: so(published_waves("resnet18")[-14, -14] <= CHANCE, "$(14, 14)$"),
+        "on the smooth wave $(2, -2)$, which LeNet learns to {} %, the much larger ResNet-18 {}",
+        lambda: (
+            percent(accuracy("A1", "lenet")[-2, 2]),
+            so(published_waves("resnet18")[-2, 2] <= CHANCE, "tosses a coin"),
+        ),
+        ("fourier",),
+    ),
+    Stated(
+        "ResNet-18 fails on {} of the {} waves, and learns every other one to {} % or more. Find the rule",
+        lattice_of_resnet,
         ("fourier",),
     ),
     Stated(
@@ -274,6 +301,9 @@ CHAPTER_1 = [
         lambda: made_with(table("A2", architecture="lenet"), "loss_level", "epochs"),
     ),
     Stated("at $\\sigma = {:g}$, all of these waves are {}: near one half", late_waves),
+    Stated(
+        "after 20 epochs: {} of them to {} to {} % of new samples. On {} it tosses a coin as before", still_learning
+    ),
     Stated("Each of the waves on which it beats a coin at high noise takes fewer than {:g}", early_waves),
     Stated(
         "is right on {} % or more of the new samples of every wave but one, and it fits {} its training samples",
@@ -320,6 +350,13 @@ def printed_and_exact() -> tuple[str, str]:
     return percent(float(printed), 1), percent(float(exact), 1)
 
 
+def learned_though_nothing_is_left() -> int:
+    """Waves on which LeNet is right at low noise, and of which two layers of average pooling leave nothing."""
+    right = table("A2", architecture="lenet").set_index(["frequency_i", "frequency_j"]).test_accuracy
+    left = chapter_02.beside_lenet()[0].iloc[:, 0].reindex(right.index)
+    return int(((left < 0.501) & (right > 0.9)).sum())
+
+
 CHAPTER_2 = [
     Stated("$\\epsilon/\\sigma = 1/3$ it is {} %, where {} % is exact", printed_and_exact),
     Stated(
@@ -328,6 +365,24 @@ CHAPTER_2 = [
             float(nt.pooling.fourier_accuracies("average", 2, 1.0, 1.0, size=(32, 32), phase=math.pi / 2)[8, 0])
         ),
     ),
+    Stated(
+        "Over the {} waves the two maps have a rank correlation of {:.2f}",
+        lambda: (len(largest("A1", "lenet")), chapter_02.beside_lenet()[1]),
+    ),
+    Stated(
+        "two maps of trained LeNets agree, ours and the authors': {}.",
+        lambda: agreement_with_the_published_lenet()[1],
+        ("fourier",),
+    ),
+    Stated(
+        "{} % on $(2, 2)$, where they leave {} %",
+        lambda: [percent(chapter_02.beside_lenet()[0].loc[(2, 2)].iloc[k]) for k in (1, 0)],
+    ),
+    Stated(
+        "with little noise it learned {} waves of which the averages leave nothing",
+        lambda: so(learned_though_nothing_is_left() > 3, "some"),
+    ),
+    Stated("rank the waves as LeNet does, with a correlation of {:.2f}", lambda: chapter_02.beside_lenet()[1]),
 ]
 
 

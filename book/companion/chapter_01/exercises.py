@@ -162,6 +162,29 @@ def _grade_wave(answer: Any) -> str | None:
     return next((remark for expected, remark in mistakes if agrees(expected)), "")
 
 
+_LATTICE = tuple((i, j) for i in range(-16, 16, 2) for j in range(-16, 16, 2))
+
+
+def _grade_lattice(answer: Any) -> str | None:
+    returned = []
+    for place in _LATTICE:
+        value = call(answer, "is_lost(i, j)", "True or False", *place)
+        if not isinstance(value, bool):
+            raise UnexpectedAnswer(f"Expected True or False, but got {describe(value)}.")
+        returned.append(value)
+    right = [i % 4 == 2 and j % 4 == 2 for i, j in _LATTICE]
+    if returned == right:
+        return None
+    mistakes = (
+        ([i % 4 == 2 or j % 4 == 2 for i, j in _LATTICE], "Both, not one of them: (2, 0) is learned."),
+        ([i % 4 == 0 and j % 4 == 0 for i, j in _LATTICE], "These are learned. Look two cells further."),
+        ([not one for one in right], "The other way round: these are the waves that it learns."),
+        ([(i + j) % 4 == 0 for i, j in _LATTICE], "(4, 0) is among these, and it is learned."),
+        ([i == j for i, j in _LATTICE], "Not only on the diagonal: point at (2, 6)."),
+    )
+    return next((remark for wrong, remark in mistakes if returned == wrong), "")
+
+
 EXERCISES = (
     Exercise(
         id="01-1",
@@ -196,5 +219,16 @@ EXERCISES = (
             "Divide the cosine of the angles by its own norm, which is right for every wave.",
         ),
         praise="That is right, also where (i, j) and (−i, −j) are one and the same frequency.",
+    ),
+    Exercise(
+        id="01-4",
+        summary="Write is_lost(i, j): whether ResNet-18 tosses a coin on the wave of the even frequencies (i, j).",
+        grade=_grade_lattice,
+        hints=(
+            "Choose ResNet-18 in the map, and write down the dark frequencies i along one column.",
+            "They are −14, −10, −6, −2, 2, 6, 10, 14, in every second column.",
+            "2 more than a multiple of 4: i % 4 == 2, and the same for j.",
+        ),
+        praise="That is right: a lattice, and whether a wave is smooth or rough plays no part in it.",
     ),
 )

@@ -178,7 +178,12 @@ def plot_scores(scores: Mapping[str, Mapping[str, float]], title: str | None = N
 
 
 def plot_slowness(
-    accuracy: ArrayLike, steps: ArrayLike, names: Sequence[str], marks: Sequence[str], title: str | None = None
+    accuracy: ArrayLike,
+    steps: ArrayLike,
+    learned: ArrayLike,
+    names: Sequence[str],
+    marks: Sequence[str],
+    title: str | None = None,
 ) -> go.Figure:
     """Draw, over the accuracy that a wave came to in one training, the steps that it took in another.
 
@@ -187,38 +192,42 @@ def plot_slowness(
     accuracy
         Of each wave.
     steps
-        Of each wave; NaN where the training did not get there. These stand on a line of their own, at the top.
+        Of each wave; NaN where the training did not get there. These stand on lines of their own, at the top.
+    learned
+        Whether that training, too, was right on more new samples than a coin.
     names
         Of the waves.
     marks
         Those that the text names.
     """
     x, y = as_vector(accuracy, "accuracy"), as_array(steps, "steps")
-    there = np.isfinite(y)
-    never = 1.25 * float(y[there].max())
+    there, known = np.isfinite(y), as_array(learned, "learned") > 0
+    top = float(y[there].max())
+    heights = np.where(there, y, np.where(known, 1.15, 1.4) * top)
     figure = go.Figure()
-    for shown, name, symbol, heights in (
-        (there, "learned", "circle", y),
-        (~there, "not in this training", "triangle-up-open", np.full(len(y), never)),
+    for shown, name, symbol in (
+        (there, "learned", "circle"),
+        (~there & known, "still learning at the end", "circle-open"),
+        (~there & ~known, "not learned", "x-thin-open"),
     ):
         figure.add_scatter(
             x=x[shown],
             y=heights[shown],
             name=name,
             mode="markers",
-            marker={"color": COLOURS[0], "size": 9, "symbol": symbol},
+            marker={"color": COLOURS[0], "size": 9, "symbol": symbol, "line": {"width": 2}},
             customdata=[name for name, one in zip(names, shown, strict=True) if one],
             hovertemplate="%{customdata}<br>accuracy %{x:.1%}, %{y:.0f} steps<extra></extra>"
             if name == "learned"
-            else "%{customdata}<br>accuracy %{x:.1%}<extra></extra>",
+            else f"%{{customdata}}<br>accuracy %{{x:.1%}}<br>{name}<extra></extra>",
         )
     for k, name in enumerate(names):
         if name in marks:
-            figure.add_annotation(x=float(x[k]), y=float(y[k]) if there[k] else never, text=name, ax=44, ay=-24)
+            figure.add_annotation(x=float(x[k]), y=float(heights[k]), text=name, ax=44, ay=-24)
     figure.update_xaxes(title="test accuracy at σ = 3", tickformat=".0%")
-    figure.update_yaxes(title="steps at σ = 0.5", range=[0, 1.2 * never])
+    figure.update_yaxes(title="steps at σ = 0.5", range=[0, 1.6 * top])
     alt = f"{title or 'Steps against accuracy'}: {there.sum()} waves take {y[there].min():.0f} to {y[there].max():.0f} "
-    alt += f"steps, {(~there).sum()} are not learned in this training."
+    alt += f"steps, {(~there & known).sum()} are being learned at the end, {(~there & ~known).sum()} are not learned."
     return _with_legend(figure, title, alt)
 
 

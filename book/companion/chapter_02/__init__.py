@@ -6,6 +6,7 @@ from companion.chapter_02.explorer import AliasingExplorer, aliasing_explorer
 from companion.chapter_02.figures import plot_aliasing, plot_folding, plot_pooling_accuracies
 from companion.chapter_02.measured import (
     after_one_layer,
+    beside_lenet,
     compared,
     kept_by_frequency,
     kept_in_total,
@@ -17,6 +18,7 @@ __all__ = [
     "AliasingExplorer",
     "after_one_layer",
     "aliasing_explorer",
+    "beside_lenet",
     "compared",
     "kept_by_frequency",
     "kept_in_total",

@@ -10,11 +10,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from companion import experiments
 from nadtools.directions import fourier_atom
 from nadtools.distributions import LinearlySeparable
 from nadtools.theory import pooling
 
-__all__ = ["PREFILTERS", "after_one_layer", "compared", "kept_by_frequency", "kept_in_total", "layers", "over_phases"]
+__all__ = [
+    "PREFILTERS",
+    "after_one_layer",
+    "beside_lenet",
+    "compared",
+    "kept_by_frequency",
+    "kept_in_total",
+    "layers",
+    "over_phases",
+]
 
 PREFILTERS: tuple[pooling.PrefilterName, ...] = ("average", "binomial", "gaussian", "ideal", "identity")
 Curve = tuple[Tensor, Tensor]
@@ -96,6 +106,24 @@ def kept_by_frequency(size: int) -> dict[str, dict[str, Curve]]:
         str(stride): {prefilter: (half, _shares(prefilter, stride, size)[half]) for prefilter in PREFILTERS}
         for stride in (2, 4, 8)
     }
+
+
+def beside_lenet() -> tuple[pd.DataFrame, float]:
+    """Over waves: the best accuracy after two layers of average pooling, and LeNet's; and their rank correlation.
+
+    A row for each frequency of the stored trainings (ε = 1, σ = 3) and for its negative, which is the same wave.
+    """
+    stored = experiments.load_table("A1", architecture="lenet")
+    exact = pooling.fourier_accuracies("average", 4, 1.0, 3.0, size=(32, 32), phase=math.pi / 2)
+    rows = {}
+    for i, j, accuracy in stored[["frequency_i", "frequency_j", "test_accuracy"]].itertuples(index=False):
+        for sign in (1, -1):
+            place = tuple(int((sign * f + 16) % 32 - 16) for f in (i, j))
+            rows[place] = {"after two averages, at best": float(exact[place]), "LeNet, trained": accuracy}
+    table = pd.DataFrame(rows).T
+    table.attrs = stored.attrs
+    waves = table.loc[[(int(i), int(j)) for i, j in zip(stored["frequency_i"], stored["frequency_j"], strict=True)]]
+    return table, float(waves.corr("spearman").iloc[0, 1])
 
 
 def kept_in_total(size: int, stride: int) -> pd.DataFrame:

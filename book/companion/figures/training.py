@@ -21,7 +21,6 @@ from companion.parts import (
     as_images,
     as_mapping,
     as_vector,
-    chooser,
     colour_bar,
     colour_of,
     finish,
@@ -46,8 +45,8 @@ def plot_accuracy_map(
     frequencies
         (i, j) of each accuracy; the cells are as wide as the largest step that all of them share.
     accuracies
-        In [0, 1], one for each frequency; NaN leaves a cell blank. With a dict from labels (architectures) to such
-        accuracies a dropdown chooses.
+        In [0, 1], one for each frequency; NaN leaves a cell blank. A dict from labels to such
+        accuracies gives maps side by side.
     quantity
         What kind of accuracy it is.
     """
@@ -72,37 +71,34 @@ def plot_accuracy_map(
     alt = f"{title or quantity.capitalize()} over {len(pairs)} Fourier frequencies: {'; '.join(parts)}."
 
     labels = list(grids)
-    figure = go.Figure()
-    for number, grid in enumerate(grids.values()):
-        figure.add_trace(
-            go.Heatmap(
-                x=columns,
-                y=rows,
-                z=grid.astype(np.float32),
-                zmin=0.5,
-                zmax=1.0,
-                colorscale=SEQUENTIAL,
-                visible=number == 0,
-                hoverongaps=False,
-                hovertemplate="frequency (%{y}, %{x})<br>accuracy %{z:.1%}<extra></extra>",
-                colorbar=colour_bar(
-                    (0, 1), 230, y=-0.14, dtick=0.1, tickformat=".0%", title={"text": quantity, "side": "top"}
-                ),
-            )
+    figure = make_subplots(1, len(labels), subplot_titles=labels if any(labels) else None, horizontal_spacing=0.06)
+    for number, grid in enumerate(grids.values(), 1):
+        figure.add_heatmap(
+            x=columns,
+            y=rows,
+            z=grid.astype(np.float32),
+            coloraxis="coloraxis",
+            hoverongaps=False,
+            hovertemplate="frequency (%{y}, %{x})<br>accuracy %{z:.1%}<extra></extra>",
+            row=1,
+            col=number,
+        )
+        figure.update_yaxes(
+            scaleanchor=figure.get_subplot(1, number).xaxis.plotly_name.replace("axis", ""),
+            showticklabels=number == 1,
+            row=1,
+            col=number,
         )
     step_j, step_i = _step(columns), _step(rows)
-    axis = {"showgrid": False, "zeroline": False, "constrain": "domain"}
+    axis = {"showgrid": False, "zeroline": False, "constrain": "domain", "nticks": 5}
     figure.update_xaxes(title="frequency j", range=[columns[0] - step_j / 2, columns[-1] + step_j / 2], **axis)
-    figure.update_yaxes(
-        title="frequency i", range=[rows[-1] + step_i / 2, rows[0] - step_i / 2], scaleanchor="x", **axis
-    )
-    titles = [": ".join(part for part in (title, label) if part) for label in labels]
-    top = 56 if titles[0] else 24
-    if len(labels) > 1:
-        figure.update_layout(chooser("dropdown", labels, range(len(labels)), titles))
-        top += 44
+    figure.update_yaxes(range=[rows[-1] + step_i / 2, rows[0] - step_i / 2], constraintoward="top", **axis)
+    figure.update_yaxes(title="frequency i", row=1, col=1)
+    bar = colour_bar((0, 1), 230, y=-0.2, dtick=0.1, tickformat=".0%", title={"text": quantity, "side": "top"})
+    figure.update_layout(coloraxis={"cmin": 0.5, "cmax": 1.0, "colorscale": SEQUENTIAL, "colorbar": bar})
+    top = (56 if title else 24) + (16 if any(labels) else 0)
     margin = {"l": 52, "r": 12, "t": top, "b": 118}
-    return finish(figure, titles[0], alt, height=320 + top + 118, margin=margin)
+    return finish(figure, title, alt, height=320 + top + 118, margin=margin)
 
 
 def _axis_cells(given: list[int]) -> tuple[Array, dict[int, int]]:
