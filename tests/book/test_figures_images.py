@@ -53,9 +53,9 @@ def test_a_gallery_draws_every_picture_in_its_row_and_leaves_the_gaps_clear():
     images = random_images(4, 3, 5, 6)
     figure = plot_gallery({"above": {"a": images[0], "b": images[1]}, "below": {"a": images[2], "b": images[3]}}, "Two")
     sheet = decoded(figure.data[0].source)
-    assert sheet.shape == (2 * (5 + 6), 2 * 6 + 2, 4)
+    assert sheet.shape == (2 * (5 + 8), 2 * 6 + 2, 4)
     for row, column, image in ((0, 0, images[0]), (0, 1, images[1]), (1, 0, images[2]), (1, 1, images[3])):
-        shown = sheet[row * 11 + 6 : row * 11 + 11, column * 8 : column * 8 + 6]
+        shown = sheet[row * 13 + 8 : row * 13 + 13, column * 8 : column * 8 + 6]
         np.testing.assert_allclose(shown[..., :3], image.movedim(0, 2), atol=0.5 / 255 + 1e-6)
         assert (shown[..., 3] == 1).all()
     assert sheet[..., 3].sum() == 4 * 5 * 6, "the page shows through between the pictures"

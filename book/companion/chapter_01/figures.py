@@ -207,7 +207,7 @@ def plot_slowness(
     figure = go.Figure()
     for shown, name, symbol in (
         (there, "learned", "circle"),
-        (~there & known, "still learning at the end", "circle-open"),
+        (~there & known, "still learning", "circle-open"),
         (~there & ~known, "not learned", "x-thin-open"),
     ):
         figure.add_scatter(
@@ -215,7 +215,7 @@ def plot_slowness(
             y=heights[shown],
             name=name,
             mode="markers",
-            marker={"color": COLOURS[0], "size": 9, "symbol": symbol, "line": {"width": 2}},
+            marker={"color": COLOURS[0], "size": 9, "symbol": symbol, "line": {"width": 2, "color": COLOURS[0]}},
             customdata=[name for name, one in zip(names, shown, strict=True) if one],
             hovertemplate="%{customdata}<br>accuracy %{x:.1%}, %{y:.0f} steps<extra></extra>"
             if name == "learned"

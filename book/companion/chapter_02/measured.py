@@ -119,7 +119,7 @@ def beside_lenet() -> tuple[pd.DataFrame, float]:
     for i, j, accuracy in stored[["frequency_i", "frequency_j", "test_accuracy"]].itertuples(index=False):
         for sign in (1, -1):
             place = tuple(int((sign * f + 16) % 32 - 16) for f in (i, j))
-            rows[place] = {"after two averages, at best": float(exact[place]), "LeNet, trained": accuracy}
+            rows[place] = {"two averages": float(exact[place]), "LeNet, trained": accuracy}
     table = pd.DataFrame(rows).T
     table.attrs = stored.attrs
     waves = table.loc[[(int(i), int(j)) for i, j in zip(stored["frequency_i"], stored["frequency_j"], strict=True)]]

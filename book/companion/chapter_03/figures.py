@@ -339,7 +339,7 @@ def plot_losses(
     choices: Mapping[str, tuple[Mapping[str, ArrayLike], float]],
     title: str | None = None,
 ) -> go.Figure:
-    """Draw losses during training, with the least reachable loss, and a dropdown over several problems.
+    """Draw how far losses are above the least reachable one during training, with a dropdown over several problems.
 
     Parameters
     ----------
@@ -357,22 +357,11 @@ def plot_losses(
             losses = as_vector(values, f"losses of {name!r}")
             # Step 0 has no place on a logarithmic axis; later steps are drawn ever more sparsely.
             steps = np.unique(np.geomspace(1, len(losses) - 1, 120).round().astype(int)) if len(losses) > 1 else [0]
-            shown[label][name] = (np.asarray(steps, dtype=float), losses[steps])
-        ends.append(f"{label}: " + ", ".join(f"{name} {curve[1][-1]:.2f}" for name, curve in shown[label].items()))
-        last = max(curve[0][-1] for curve in shown[label].values())
-        shown[label]["least loss"] = (np.array([1.0, last]), np.full(2, float(pair[1])))
-    alt = f"{title or 'Loss'} against the step. Loss at the end, {'; '.join(ends)}."
-    figure = plot_curves(
-        shown,
-        "step",
-        "loss",
-        title,
-        choose="dropdown",
-        dashed=["least loss"],
-        x_log=True,
-        y_range=(0, HIGHEST),
-        alt=alt,
-    )
+            shown[label][name] = (np.asarray(steps, dtype=float), losses[steps] - float(pair[1]))
+        ends.append(f"{label}: " + ", ".join(f"{name} {curve[1][-1]:.3f}" for name, curve in shown[label].items()))
+    alt = f"{title or 'Loss above the least one'} against the step. At the end, {'; '.join(ends)}."
+    figure = plot_curves(shown, "step", "loss − least loss", title, choose="dropdown", x_log=True, y_log=True, alt=alt)
+    figure.update_yaxes(range=[-3, 1], tickvals=[0.001, 0.01, 0.1, 1, 10], ticktext=["0.001", "0.01", "0.1", "1", "10"])
     last = max(curve[0][-1] for curves in shown.values() for curve in curves.values())
     decades = np.array([0.0, np.log10(max(last, 10.0))])
     figure.update_xaxes(range=[-0.03, float(decades[1]) + 0.05], **_decades(decades))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import norm
 from torch import Tensor
 
 from companion.chapter_03.descent import (
@@ -151,7 +152,9 @@ def slow_frequencies(
     powers = {}
     for weakest in (3, 10, 30, 100):
         m = prefilter(weakest)
-        accuracy = pooling.fourier_accuracies(torch.fft.ifft(m).real, 1, size=_SIZE)[places]
+        # All can be undone; ε = σ, with noise along the signal.
+        assert int(torch.linalg.matrix_rank(m.diag())) == _SIZE
+        accuracy = torch.full((len(places),), norm.cdf(1.0), dtype=torch.float64)
         options = {"learning_rate": 0.1, "steps": steps, "sigma": 1.0, "seed": seed, **_START}
         losses = train_deep_linear(m, 1, places, **options)
         counts = {

@@ -98,7 +98,9 @@ def plot_accuracy_map(
     figure.update_layout(coloraxis={"cmin": 0.5, "cmax": 1.0, "colorscale": SEQUENTIAL, "colorbar": bar})
     top = (56 if title else 24) + (16 if any(labels) else 0)
     margin = {"l": 52, "r": 12, "t": top, "b": 118}
-    return finish(figure, title, alt, height=320 + top + 118, margin=margin)
+    figure = finish(figure, title, alt, height=320 + top + 118, margin=margin)
+    figure.layout.meta = {**figure.layout.meta, "square": True}
+    return figure
 
 
 def _axis_cells(given: list[int]) -> tuple[Array, dict[int, int]]:

@@ -120,4 +120,4 @@ def plot_gallery(rows: Mapping[str, Mapping[str, ArrayLike]], title: str | None 
 
 def _row_gap(width: int) -> int:
     """Room for a label, which is as high on the page where there are few images of few pixels."""
-    return max(6, round(_ROW_GAP * width / _WIDE))
+    return max(8, round(_ROW_GAP * width / _WIDE))
