@@ -129,7 +129,7 @@ def test_the_arms_of_flipping(folder, patches, lenet, trained_on):
     torch.testing.assert_close(*sizes, rtol=0, atol=1e-3)  # the same coefficients, in another order
 
 
-def test_signs_keep_the_agreement_or_the_neighbours(folder, patches, lenet, trained_on):
+def test_signs_keep_the_agreement_or_the_pixels(folder, patches, lenet, trained_on):
     table = run("signs", folder).set_index("arm")
     assert table.index.tolist() == list(FACTORS)
     original, board, signs, flipped = (x for _, (x, _), _, _ in trained_on)

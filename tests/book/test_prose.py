@@ -1157,6 +1157,30 @@ def flipped(architecture: str) -> list[str]:
     return [percent(arms(architecture)[arm], 1) for arm in ("original", "flipped", "random basis", "permuted")]
 
 
+SIGNS = ("lenet", "vgg11")
+
+
+def lost_by(architecture: str) -> pd.Series:
+    means = largest("signs", architecture).groupby("arm").test_accuracy.mean()
+    return means["original"] - means
+
+
+def points_of(architecture: str, *names: str) -> list[str]:
+    return [percent(lost_by(architecture)[name]) for name in names]
+
+
+def checkered() -> tuple[float, float, str]:
+    agreed = largest("signs", "lenet").groupby("arm").agreement.mean()
+    assert agreed["random signs"] == pytest.approx(agreed["original"], rel=1e-4)
+    return agreed["original"], agreed["checkerboard"], spelt(int(*points_of("lenet", "checkerboard")))
+
+
+def order_alone() -> list[str]:
+    """What the place along the NADs costs, with pixels in their place and scattered."""
+    losses = pd.DataFrame({name: lost_by(name) for name in SIGNS})
+    return [*extremes(losses.loc["checkerboard"]), *extremes(losses.loc["flipped"] - losses.loc["random signs"])]
+
+
 CHAPTER_9 = [
     Stated("its accuracy falls by {} points", lambda: lenet_loses()[0]),
     Stated(
@@ -1206,6 +1230,31 @@ CHAPTER_9 = [
         "of its training images in their own order, and {} to {} % in the others",
         lambda: (*flipped("vgg11"), *fits("vgg11")),
     ),
+    Stated(
+        "and cost LeNet {} points of the {} that the flip costs", lambda: points_of("lenet", "random signs", "flipped")
+    ),
+    Stated("It takes $A$ from {:.1f} to {:.1f}, and costs LeNet {} point", checkered),
+    Stated(
+        "The narrow VGG-11 says the same: {} points and {}, of {}",
+        lambda: points_of("vgg11", "random signs", "checkerboard", "flipped"),
+    ),
+    Stated(
+        "with the pixels in place {} to {} points, and with the pixels scattered, from random signs to inside out, "
+        "{} to {}",
+        order_alone,
+    ),
+    Stated(
+        "These trainings took LeNet through {} epochs of {} photographs, and the narrow networks through {} of {}; "
+        "with {} seeds",
+        lambda: (
+            *made_with(largest("signs", "lenet"), "epochs"),
+            photographs("signs", "lenet").partition(" ")[0],
+            *made_with(largest("signs", "vgg11"), "epochs"),
+            photographs("signs", "vgg11").partition(" ")[0],
+            spelt(*{largest("signs", name).seed.nunique() for name in SIGNS}),
+        ),
+    ),
+    Stated("That is no law: ResNet-18 is right on {} % even inside out", lambda: flipped("resnet18")[1]),
     Stated(
         "is right on {} to {} % of the photographs in every order. LeNet is right on {} % as they are, and on {} % "
         "inside out",

@@ -34,7 +34,7 @@ __all__ = ["ARMS", "EXPERIMENTS", "FACTORS", "agreement", "changed", "paired_int
 
 #: What A8 trains on.
 ARMS: Final = ("original", "flipped", "random basis", "permuted")
-#: What ``signs`` trains on: the order of the content and the neighbourhoods of pixels, kept or not.
+#: What ``signs`` trains on: content stays along its NADs or not, pixels stay in their place or are scattered.
 FACTORS: Final = ("original", "checkerboard", "random signs", "flipped")
 _PERMUTATION, _BASIS, _SIGNS = 1, 2, 3  # random streams of a seed; chapter 8 has another
 
@@ -181,7 +181,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "signs",
-        "accuracy on images after changes that keep their content's order, their neighbourhoods, both or neither",
+        "accuracy on images after changes that keep the content along the NADs, the pixels in place, both or neither",
         SELECTORS,
         _signs_parameters,
         _signs,

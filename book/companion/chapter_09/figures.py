@@ -52,7 +52,7 @@ def plot_changes(changes: Mapping[str, pd.DataFrame], title: str | None = None) 
     figure.update_yaxes(
         tickvals=list(range(len(names))), ticktext=names, range=[len(names) - 0.5, -0.5], showgrid=False, zeroline=False
     )
-    figure.update_xaxes(title="change of the test accuracy, in points", zeroline=False)
+    figure.update_xaxes(title="change in accuracy, points", zeroline=False)
     alt = f"{title or 'Changes of the accuracy'}, in points: " + "; ".join(
         f"{label}: " + ", ".join(f"{row.arm} {100 * row.difference:.1f}" for row in table.itertuples())
         for label, table in tables.items()
