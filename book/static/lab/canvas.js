@@ -173,7 +173,7 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
     return svg;
   };
 
-  /* A map over frequencies, (0, 0) in its middle, i upwards and j to the right, with a mark that the pointer and the arrow
+  /* A map over frequencies, (0, 0) in its middle, i downwards and j to the right, with a mark that the pointer and the arrow
      keys move. `picked` gets the frequency. */
   NADLAB.waveMap = function (name, picked) {
     const canvas = make("canvas", { "aria-hidden": "true" });
@@ -185,7 +185,7 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
     box.set = (to) => {
       frequency = to;
       mark.style.left = `${(100 * (to[1] + n / 2)) / n}%`;
-      mark.style.top = `${(100 * (n / 2 - 1 - to[0])) / n}%`;
+      mark.style.top = `${(100 * (to[0] + n / 2)) / n}%`;
       mark.style.width = mark.style.height = `${100 / n}%`;
     };
     /* Values at [i * n + j], modulo n, as the Fourier transform has them. */
@@ -193,7 +193,7 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
       n = Math.round(Math.sqrt(values.length));
       const shifted = new Float64Array(n * n);
       for (let r = 0; r < n; r++) {
-        const i = (n + n / 2 - 1 - r) % n;
+        const i = (r + n / 2) % n;
         for (let c = 0; c < n; c++) shifted[r * n + c] = values[i * n + ((c + n / 2) % n)];
       }
       NADLAB.paint(canvas, shifted, n, colour);
@@ -202,11 +202,11 @@ NADLAB_PARTS.forEach((part) => part(NADLAB));
     const at = (event) => {
       const { left, top, width, height } = canvas.getBoundingClientRect();
       const cell = (share) => Math.max(0, Math.min(n - 1, Math.floor(share * n)));
-      picked([n / 2 - 1 - cell((event.clientY - top) / height), cell((event.clientX - left) / width) - n / 2], event.type);
+      picked([cell((event.clientY - top) / height) - n / 2, cell((event.clientX - left) / width) - n / 2], event.type);
     };
     for (const type of ["pointermove", "pointerdown", "click"]) frame.addEventListener(type, at);
     frame.addEventListener("keydown", (event) => {
-      const [up, along] = { ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [];
+      const [up, along] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [];
       if (up === undefined) return;
       event.preventDefault();
       const inside = (f) => ((f + n / 2 + n) % n) - n / 2;

@@ -93,7 +93,7 @@
       const v = NADLAB.fourier_atom(N, [state.i, state.j], own ? 0 : state.phase);
       NADLAB.paintSigned(direction, v, N);
       const shares = NADLAB.fourier_energy(v, N);
-      NADLAB.paint(energy, shares.map((_, k) => shares[((N + N / 2 - 1 - Math.floor(k / N)) % N) * N + (((k % N) + N / 2) % N)]), N, (x) => NADLAB.sequential(2 * x));
+      NADLAB.paint(energy, shares.map((_, k) => shares[((Math.floor(k / N) + N / 2) % N) * N + (((k % N) + N / 2) % N)]), N, (x) => NADLAB.sequential(2 * x));
       samples.forEach((one, k) => NADLAB.paintSigned(one, NADLAB.sample(v, state.epsilon, state.sigma, k < 3 ? 1 : -1, noise[k]), N));
       const across = NADLAB.projection(v, r, state.epsilon, state.sigma);
       histogram(alongV, { mean: state.epsilon, deviation: 0 });
