@@ -1656,6 +1656,14 @@ def two_alphas() -> tuple[str, ...]:
     return tuple(f"{rho:.2f}" for rho in found)
 
 
+def lowest_group_of_resnet() -> tuple[float, int, float]:
+    rows = closed_form_over_waves().query("architecture == 'resnet18'")
+    rows = rows.set_index(["frequency_i", "frequency_j"]).reindex(accuracy("A1", "lenet").index)
+    low = rows.alpha < 0.1
+    assert (low == (rows.accuracy < 0.55)).all()
+    return round(rows.alpha[low].max(), 3), int(low.sum()), math.floor(100 * rows.alpha[~low].min()) / 100
+
+
 CHAPTER_06 = [
     Stated(
         "none of the four networks learned a wave: no accuracy exceeds {} %",
@@ -1686,6 +1694,12 @@ CHAPTER_06 = [
     ),
     Stated("Random directions would hold {} to {} %", random_capture),
     Stated("learned every wave to {} % or more, LeNet its eight to {} to {} %", near_half_the_mean),
+    Stated(
+        "The lowest, at {} of the mean, are exactly the {} waves on which it tosses a coin (exercise 01-4); no other lies "
+        "below {}.",
+        lowest_group_of_resnet,
+        ("fourier",),
+    ),
     Stated("(These are {} waves, {} of them ResNet-18's.)", lambda: waves_above(3.0)),
     Stated("of the sines alone would give ResNet-18 {}, of the cosines {}.", phases_of_resnet18),
     Stated("have a rank correlation of {} for LeNet and {} for VGG-11", two_alphas),

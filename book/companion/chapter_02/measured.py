@@ -80,7 +80,7 @@ def compared(
 
 def over_phases(size: int, frequencies: Sequence[int]) -> dict[str, dict[str, Curve]]:
     """Best accuracy after average pooling with S = 4 (ε = σ) over the phase, by frequency: exact and as printed."""
-    phases = torch.linspace(0, math.pi, 61, dtype=torch.float64)
+    phases = torch.linspace(0, math.pi, 241, dtype=torch.float64)
     matrix = pooling.pooling_matrix("average", 4, size)
     response = pooling.spectral_response("average", size, 4)
     positions = torch.arange(size, dtype=torch.float64)
