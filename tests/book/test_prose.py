@@ -1695,8 +1695,8 @@ CHAPTER_06 = [
     Stated("Random directions would hold {} to {} %", random_capture),
     Stated("learned every wave to {} % or more, LeNet its eight to {} to {} %", near_half_the_mean),
     Stated(
-        "The lowest, at {} of the mean, are exactly the {} waves on which it tosses a coin (exercise 01-4); no other lies "
-        "below {}.",
+        "The lowest, at {} of the mean, are exactly the {} waves on which it tosses a coin (exercise 01-4); no other "
+        "lies below {}.",
         lowest_group_of_resnet,
         ("fourier",),
     ),
