@@ -10,6 +10,7 @@ import pytest
 import torch
 from companion import chapter_07, experiments
 from companion.photographs import over_carriers
+from companion.waves import mean_alignments
 
 import nadtools as nt
 
@@ -164,3 +165,9 @@ def test_a_curve_over_carriers_has_one_point_for_each_index():
     index, accuracy = curves["clean test images"]
     assert (list(index), list(accuracy)) == ([0, 9], [3, 6])
     assert list(curves["clean, trained without a carrier"][1]) == [2, 2]
+
+
+def test_what_the_chapter_says_of_lenet_and_smooth_waves():
+    smooth, lost = mean_alignments(nt.analytic_nads("lenet"), [(1, 0), (8, 0)])
+    assert round(smooth) == 16  # times the mean
+    assert lost < 1e-9
