@@ -1,13 +1,17 @@
 """Right and wrong answers to the exercises of chapter 2."""
 
+import cmath
 import math
 
+import numpy as np
 import torch
 from scipy.stats import norm
 
 
-def aliases(frequency, stride, size):
-    return {(frequency + k * (size // stride)) % size for k in range(1, stride)}
+def eraser(frequency, size):
+    """From the polynomial whose roots are the wave and its mirror image."""
+    root = cmath.exp(2j * math.pi * frequency / size)
+    return np.poly([root, root.conjugate()]).real
 
 
 def best_accuracy(v, matrix, epsilon, sigma):
@@ -27,7 +31,7 @@ def with_the_pseudo_inverse(v, matrix, epsilon, sigma, noise_along_v=0.0, power=
     return float(norm.cdf(max(squared, 0) ** power))
 
 
-SOLUTIONS = {"02-3": float(norm.cdf(1)), "02-1": aliases, "02-2": best_accuracy}
+SOLUTIONS = {"02-3": float(norm.cdf(1)), "02-1": eraser, "02-2": best_accuracy}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("02-3", 1.0, "alias"),
@@ -36,10 +40,13 @@ WRONG = [
     ("02-3", float(norm.cdf(math.sqrt(0.5))), "noise in each bin"),
     ("02-3", float(norm.cdf(1 / 3)), "not 3"),
     ("02-3", 84.13, "Hint"),
-    ("02-1", lambda f, s, d: {(f + k * (d // s)) % d for k in range(s)}, "itself"),
-    ("02-1", lambda f, s, d: {f + k * (d // s) for k in range(1, s)}, "circle"),
-    ("02-1", lambda f, s, d: {(f + k * s) % d for k in range(1, s)}, "not S"),
-    ("02-1", lambda f, s, d: {(-f) % d}, "Hint"),
+    ("02-1", lambda f, d: (0, 0, 0), "every wave"),
+    ("02-1", lambda f, d: (1, 2 * math.cos(2 * math.pi * f / d), 1), "D/2 − ℓ"),
+    ("02-1", lambda f, d: (math.cos(2 * math.pi * f / d), -1, 0), "not the sine"),
+    ("02-1", lambda f, d: (1, -2, 1), "constant"),
+    ("02-1", lambda f, d: (1, 2, 1), "Hint"),
+    ("02-1", lambda f, d: 1, "3 numbers"),
+    ("02-1", lambda f, d: None, "returns nothing yet"),
     ("02-2", lambda v, p, e, s: float(norm.cdf(e * float((p @ v).norm()) / s)), "noise goes through P"),
     ("02-2", lambda v, p, e, s: with_the_pseudo_inverse(v, p, e, s, noise_along_v=1.0), "along v"),
     ("02-2", lambda v, p, e, s: with_the_pseudo_inverse(v, p, e, s, power=1), "square root"),

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from scipy.stats import norm
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, compare_number, describe, read_number
+from companion.grading import (
+    Exercise,
+    UnexpectedAnswer,
+    call,
+    close,
+    compare_number,
+    read_number,
+    read_numbers,
+)
 from nadtools.theory.pooling import bayes_accuracy
 
 
@@ -36,33 +44,32 @@ def _grade_plain_subsampling(answer: Any) -> str | None:
     )
 
 
-_ALIASES_SIGNATURE = "aliases(frequency, stride, size)"
+_ERASER_SIGNATURE = "eraser(frequency, size)"
 
 
-def _grade_aliases(answer: Any) -> str | None:
-    remark = ""
-    for frequency, stride, size in ((9, 4, 128), (40, 4, 128), (0, 2, 16), (7, 8, 64), (23, 3, 24), (5, 1, 12)):
-        returned = call(answer, _ALIASES_SIGNATURE, "the frequencies, such as {41, 73, 105}", frequency, stride, size)
-        if isinstance(returned, torch.Tensor | np.ndarray):
-            returned = returned.tolist()
-        if not isinstance(returned, set | frozenset | list | tuple | range):
-            raise UnexpectedAnswer(f"Expected the function to return a set or a list, but got {describe(returned)}.")
-        try:
-            found = {int(entry) for entry in returned}
-        except (TypeError, ValueError):
-            raise UnexpectedAnswer("Expected whole numbers in what your function returns.") from None
-        bins = size // stride
-        expected = {(frequency + k * bins) % size for k in range(1, stride)}
-        if found == expected:
+def _grade_eraser(answer: Any) -> str | None:
+    remarks = []
+    for frequency, size in ((41, 128), (5, 24), (1, 16), (8, 32), (7, 32)):
+        returned = call(answer, _ERASER_SIGNATURE, "three taps, such as (1, 2, 1)", frequency, size)
+        taps = torch.tensor(read_numbers(returned, 3, "(1, 2, 1)"), dtype=torch.float64)
+        if float(taps.abs().max()) < 1e-6:
+            return "These taps erase every wave."
+        angle = 2 * math.pi * frequency / size
+
+        def response(at: float, taps: torch.Tensor = taps) -> float:
+            return abs(sum(float(tap) * cmath.exp(1j * at * k) for k, tap in enumerate(taps)))
+
+        if response(angle) < 1e-6 * float(taps.abs().max()):
             continue
-        if found == expected | {frequency}:
-            remark = "This holds the frequency itself; the question is who shares its bin."
-        elif found == {frequency + k * bins for k in range(1, stride)}:
-            remark = "Frequencies live on a circle: those beyond D − 1 come back at the beginning."
-        elif found == {(frequency + k * stride) % size for k in range(1, stride)}:
-            remark = "The distance between aliases is M = D/S, not S."
-        return remark
-    return None
+        if response(math.pi - angle) < 1e-6 * float(taps.abs().max()):
+            remarks.append("These taps erase the frequency D/2 − ℓ. Turn one sign.")
+        elif abs(float(taps[0]) + float(taps[1]) * math.cos(angle) + float(taps[2]) * math.cos(2 * angle)) < 1e-6:
+            remarks.append("This erases the cosine where it begins, and not the sine. All phases have to go.")
+        elif response(0.0) < 1e-6:
+            remarks.append("This erases the constant.")
+        else:
+            remarks.append("")
+    return None if not remarks else remarks[0] if len(set(remarks)) == 1 else ""
 
 
 _BAYES_SIGNATURE = "best_accuracy(v, P, epsilon, sigma)"
@@ -137,14 +144,14 @@ def _textbook(
 EXERCISES = (
     Exercise(
         id="02-1",
-        summary="Write aliases(frequency, stride, size): the other frequencies that share its bin after subsampling.",
-        grade=_grade_aliases,
+        summary="Write eraser(frequency, size): three taps that erase all waves of a frequency, whatever their phase.",
+        grade=_grade_eraser,
         hints=(
-            "After subsampling there are M = D/S bins, and frequency ℓ goes to bin ℓ mod M.",
-            "So the aliases of ℓ lie at distances M, 2M, ..., (S − 1) M from it.",
-            "Take them modulo D: {(frequency + k * M) % size for k in 1, ..., S − 1}.",
+            "A filter with the taps 1, −c, 1 gives x[n − 1] − c x[n] + x[n + 1]. What is that for a cosine?",
+            "cos(a − b) + cos(a + b) = 2 cos(a) cos(b).",
+            "So c = 2 cos(2πℓ/D) erases the wave, at every phase.",
         ),
-        praise="That is right. The slider of the first figure draws exactly these.",
+        praise="That is right. For one frequency three taps are enough; each layer chooses what it forgets.",
     ),
     Exercise(
         id="02-2",

@@ -123,7 +123,7 @@ def beside_lenet() -> tuple[pd.DataFrame, float]:
     table = pd.DataFrame(rows).T
     table.attrs = stored.attrs
     waves = table.loc[[(int(i), int(j)) for i, j in zip(stored["frequency_i"], stored["frequency_j"], strict=True)]]
-    return table, float(waves.corr("spearman").iloc[0, 1])
+    return table, float(waves.corr("spearman").to_numpy()[0, 1])
 
 
 def kept_in_total(size: int, stride: int) -> pd.DataFrame:
