@@ -63,10 +63,10 @@ def _grade_eraser(answer: Any) -> str | None:
             continue
         if response(math.pi - angle) < 1e-6 * float(taps.abs().max()):
             remarks.append("These taps erase the frequency D/2 − ℓ. Turn one sign.")
-        elif abs(float(taps[0]) + float(taps[1]) * math.cos(angle) + float(taps[2]) * math.cos(2 * angle)) < 1e-6:
-            remarks.append("This erases the cosine where it begins, and not the sine. All phases have to go.")
         elif response(0.0) < 1e-6:
             remarks.append("This erases the constant.")
+        elif abs(float(taps[0]) + float(taps[1]) * math.cos(angle) + float(taps[2]) * math.cos(2 * angle)) < 1e-6:
+            remarks.append("This erases the cosine where it begins, and not the sine. All phases have to go.")
         else:
             remarks.append("")
     return None if not remarks else remarks[0] if len(set(remarks)) == 1 else ""
