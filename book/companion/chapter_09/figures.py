@@ -11,6 +11,9 @@ from companion.parts import COLOURS, as_mapping, finish, title_height
 
 __all__ = ["plot_changes"]
 
+_ARMS = ("flipped", "random basis", "permuted", "checkerboard", "random signs")
+_COLOUR = dict(zip(_ARMS, COLOURS[1:], strict=False))
+
 
 def plot_changes(changes: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure:
     """Draw what each change of the images does to the accuracy of each network, with intervals.
@@ -40,7 +43,7 @@ def plot_changes(changes: Mapping[str, pd.DataFrame], title: str | None = None) 
                 "width": 3,
             },
             mode="markers",
-            marker={"size": 8, "color": COLOURS[(number + 1) % len(COLOURS)]},
+            marker={"size": 8, "color": _COLOUR[arm]},
             name=arm,
             text=list(tables),
             customdata=list(zip(low, high, strict=True)),
