@@ -787,7 +787,7 @@ def deep_points() -> list[str]:
 
 
 CHAPTER_5 = [
-    Stated("holds the NADs of LeNet, by the secant, from {} networks", lambda: atlas("lenet").metadata["num_networks"]),
+    Stated("are those of {} networks, by the secant", lambda: atlas("lenet").metadata["num_networks"]),
     Stated("figure 6: {:,} training samples, {} epochs, and indices from {} to {}", full_size),
     Stated(
         "show one standard deviation over {} seeds",
