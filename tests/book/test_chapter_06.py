@@ -50,14 +50,14 @@ def test_the_wall_shows_each_image_at_its_own_scale():
     images = torch.tensor([[[1.0, -2.0], [0.0, 0.5]], [[10.0, 5.0], [0.0, -10.0]]])
     (wall,) = plot_wall({"one": images, "two": images.flip(0)}).data
     pixels = np.asarray(wall.z)
-    for top, left, image in ((6, 0, images[0]), (6, 4, images[1]), (14, 0, images[1]), (14, 4, images[0])):
+    for top, left, image in ((8, 0, images[0]), (8, 4, images[1]), (18, 0, images[1]), (18, 4, images[0])):
         np.testing.assert_array_equal(pixels[top : top + 2, left : left + 2], (127 * image / image.abs().max()).round())
     assert (pixels == -128).sum() == pixels.size - 4 * 4
     with pytest.raises(ValueError, match="expected one shape"):
         plot_wall({"one": images, "two": images[:1]})
     named = plot_wall({"one": dict(zip("ab", images, strict=True)), "two": images})
     assert [(note.text, note.x) for note in named.layout.annotations] == [("a", -0.5), ("b", 3.5), ("two", -0.5)]
-    np.testing.assert_array_equal(named.data[0].z[6:8], pixels[6:8])
+    np.testing.assert_array_equal(named.data[0].z[8:10], pixels[8:10])
 
 
 def test_thresholds_and_layers_draw_what_they_are_given():
