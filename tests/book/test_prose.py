@@ -1034,6 +1034,10 @@ def where_the_carrier_is_no_wall() -> tuple[float, float, str, str]:
 
 CHAPTER_8 = [
     Stated(
+        "At NAD 300 {} % of them still do: the two tests need not agree",
+        lambda: percent(poisoned("resnet18").follows_carrier[300], 1),
+    ),
+    Stated(
         "the two curves differ by {:.1f} points on average.",
         lambda: 100 * beside_what_lies_before().gain.abs().mean(),
     ),
