@@ -3,10 +3,6 @@
 import numpy as np
 
 
-def on_lattice(i, j, patch, size):
-    return i * patch % size == 0 and j * patch % size == 0
-
-
 def not_negated():
     """The frequencies from 1 to 5 whose wave over six patches no shift by whole patches turns into its negative."""
     x = np.arange(48)
@@ -14,20 +10,28 @@ def not_negated():
     return [i for i, wave in waves.items() if not any(np.allclose(np.roll(wave, 8 * a), -wave) for a in range(6))]
 
 
-LOST = 32 * 32 - sum(on_lattice(i, j, 8, 32) for i in range(32) for j in range(32))
-SOLUTIONS = {"07-2": on_lattice, "07-1": not_negated(), "07-3": LOST}
+def lost():
+    """How many of the 48 x 48 waves some shift by whole patches of 8 turns into their negatives, one by one."""
+    i, j, a, b = np.ogrid[:48, :48, :6, :6]
+    return int(((i * a + j * b) % 6 == 3).any(axis=(2, 3)).sum())
+
+
+SOLUTIONS = {"07-1": not_negated(), "07-2": 16, "07-3": lost()}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
-    ("07-2", lambda i, j, patch, size: i % patch == 0 and j % patch == 0, "one patch"),
-    ("07-2", lambda i, j, patch, size: i * patch % size == 0, "left to right"),
-    ("07-2", lambda i, j, patch, size: True, "Hint"),
-    ("07-2", lambda i, j, patch, size: 1, "True or False"),
     ("07-1", (2, 3), "one patch"),
     ("07-1", (1, 5), "half of the image"),
     ("07-1", (2, 6), "Hint"),
     ("07-1", 2, "Expected 2 numbers"),
+    ("07-2", 8, "one and a half"),
+    ("07-2", 4, "half a period"),
+    ("07-2", 32, "smaller"),
+    ("07-2", 12, "divide"),
+    ("07-2", 2, "Hint"),
+    ("07-3", 2240, "off the lattice"),
+    ("07-3", 2304, "constant"),
     ("07-3", 64, "on the lattice"),
-    ("07-3", 1023, "constant image"),
-    ("07-3", 1008, "64 pixels"),
-    ("07-3", 512, "Hint"),
+    ("07-3", 576, "*not* lost"),
+    ("07-3", 1152, "whatever the other"),
+    ("07-3", 960, "Hint"),
 ]

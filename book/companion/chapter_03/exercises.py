@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
-from companion.chapter_03.descent import steps_to_fraction
-from companion.grading import Exercise, UnexpectedAnswer, call, compare_number, read_number
+from companion.grading import Exercise, compare_number
 from nadtools.theory.deep_linear import expected_hessian
 
 
@@ -73,55 +70,17 @@ def _grade_critical_learning_rate(answer: Any) -> str | None:
     return compare_number(answer, critical(largest), 2e-3 * critical(largest), mistakes)
 
 
-_STEPS_SIGNATURE = "steps_needed(curvature, learning_rate, fraction)"
-
-
-def _read_steps(returned: Any) -> float:
-    if isinstance(returned, torch.Tensor | np.ndarray) and math.prod(returned.shape) == 1:
-        returned = returned.item()
-    if isinstance(returned, float) and returned == math.inf:
-        return math.inf
-    try:
-        return read_number(returned)
-    except UnexpectedAnswer as error:
-        raise UnexpectedAnswer(f"About what your function returns: {error}") from None
-
-
-def _grade_steps_needed(answer: Any) -> str | None:
-    # In the fourth case 1 − ηh is negative; in the last one the distance grows.
-    converging = [(0.5, 0.2, 0.1), (2.0, 0.3, 0.5), (0.05, 1.0, 1e-3), (1.0, 1.7, 0.01)]
-    diverging = (3.0, 1.0, 0.1)
-    values = [_read_steps(call(answer, _STEPS_SIGNATURE, "a number of steps", *case)) for case in converging]
-    expected = [float(steps_to_fraction(*case)) for case in converging]
-
-    def agrees(formula: Callable[[float, float, float], float], cases: int = 4) -> bool:
-        pairs = zip(values[:cases], converging[:cases], strict=True)
-        return all(math.isclose(value, formula(*case), rel_tol=1e-6) for value, case in pairs)
-
-    if values == expected:
-        last = _read_steps(call(answer, _STEPS_SIGNATURE, "a number of steps", *diverging))
-        if last == math.inf:
-            return None
-        return "At a learning rate above 2/h the loss grows. Return math.inf there."
-
-    def exact(h: float, rate: float, fraction: float) -> float:
-        return math.log(fraction) / (2 * math.log(abs(1 - rate * h)))
-
-    for formula, remark in (
-        (lambda *case: math.ceil(2 * exact(*case)), "This waits until the distance has fallen that far; the loss is"),
-        (lambda *case: 2 * exact(*case), "This waits until the distance has fallen that far; the loss is"),
-    ):
-        if agrees(formula):
-            return f"{remark} its square, and falls twice as fast."
-    if agrees(exact):
-        return "Nearly: the number of steps is whole, the first at which the loss is low enough."
-    if agrees(lambda *case: math.floor(exact(*case))) or agrees(lambda *case: round(exact(*case))):
-        return "Nearly: round up. One step fewer does not get there."
-    if agrees(lambda h, rate, fraction: math.ceil(math.log(fraction) / (-2 * rate * h)), 3):
-        return "This takes ln(1 − ηh) to be −ηh, which holds for small steps only."
-    if values[:3] == expected[:3]:
-        return "Between 1/h and 2/h a step goes past the minimum, but the distance still shrinks: only its size counts."
-    return ""
+def _grade_unhurt(answer: Any) -> str | None:
+    # κ = 1 as long as σ² ≤ (1 + σ²) m².
+    m = 0.5
+    right = m / math.sqrt(1 - m**2)
+    mistakes = (
+        (m, "This is ζ = 1, which forgets that the noise along ℓ curves the loss, too."),
+        (right**2, "This is σ²; the question asks for σ."),
+        (1 / right, "Turn it over: κ is 1 where σ² · 1 is the *smaller* curvature."),
+        (math.sqrt(m / (1 - m)), "The response enters the curvature by its square."),
+    )
+    return compare_number(answer, right, 2e-3 * right, mistakes)
 
 
 EXERCISES = (
@@ -149,13 +108,12 @@ EXERCISES = (
     ),
     Exercise(
         id="03-3",
-        summary="Write steps_needed(curvature, learning_rate, fraction): steps until the excess loss is down to that.",
-        grade=_grade_steps_needed,
+        summary="ε = 1, largest response 1, m[ℓ] = 1/2: up to which σ is κ(ℓ) = 1?",
+        grade=_grade_unhurt,
         hints=(
-            "After t steps the distance to the minimum is |1 − ηh|^t of what it was.",
-            "The excess loss is a parabola in the distance.",
-            "Solve for t with logarithms, and round up. What if |1 − ηh| is 1 or more?",
+            "κ(ℓ) is the larger of 1 and a ratio. When does the ratio pass 1?",
+            "Solve σ² · 1 = (1 + σ²) / 4 for σ.",
         ),
-        praise="That is right. For small ηh it is about ln(1/r) / (2ηh): twice as flat, twice as long.",
+        praise="That is right. With less noise than that, the signal itself is what curves the loss most.",
     ),
 )

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 from companion.grading import (
@@ -17,7 +16,6 @@ from companion.grading import (
     close,
     compare,
     compare_number,
-    describe,
     read_number,
     read_numbers,
 )
@@ -108,68 +106,19 @@ def _grade_secant_of_maximum(answer: Any) -> str | None:
     return ""
 
 
-_AVERAGE_SIGNATURE = "averaged_covariance(J, variance)"
-
-
-def _grade_averaged_covariance(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(12)
-    # What each mistake would return, in the order in which they are tried.
-    mistakes: list[tuple[Callable[[torch.Tensor, float], torch.Tensor], str]] = [
-        (
-            lambda jacobian, variance: variance * jacobian @ jacobian.T,
-            "This is s² J Jᵀ, of shape (k, k); a covariance of input gradients has shape (D, D).",
-        ),
-        (
-            lambda jacobian, variance: jacobian @ jacobian.T,
-            "This is J Jᵀ: the order is the other one, and s² is missing.",
-        ),
-        (lambda jacobian, variance: jacobian.T @ jacobian, "The variance of the output weights is missing."),
-        (
-            lambda jacobian, variance: variance * jacobian.T @ jacobian / len(jacobian),
-            "This is divided by k: the covariance is a sum over the k features, not a mean.",
-        ),
-        (
-            lambda jacobian, variance: jacobian.T @ jacobian / len(jacobian),
-            "This is divided by k, and the variance of the output weights is missing.",
-        ),
-        (
-            lambda jacobian, variance: variance**2 * jacobian.T @ jacobian,
-            "The argument is the variance s² already; it is not squared again.",
-        ),
-        (
-            lambda jacobian, variance: variance**0.5 * jacobian.T @ jacobian,
-            "This has the standard deviation s in it; the covariance has the variance s².",
-        ),
-    ]
-    cases: list[tuple[torch.Tensor, float]] = []
-    values: list[torch.Tensor] = []
-    for num_features, dimension, variance in ((3, 5, 0.25), (6, 4, 2.0), (4, 4, 0.01)):
-        jacobian = torch.randn(num_features, dimension, generator=generator, dtype=torch.float64)
-        returned = call(answer, _AVERAGE_SIGNATURE, "a matrix of shape (D, D)", jacobian.clone(), variance)
-        if not isinstance(returned, torch.Tensor | np.ndarray):
-            raise UnexpectedAnswer(f"Expected the function to return a tensor, but got {describe(returned)}.")
-        matrix = torch.as_tensor(returned).detach().cpu()
-        if matrix.is_complex():
-            raise UnexpectedAnswer("Expected a real matrix, but got a complex one.")
-        if tuple(matrix.shape) not in {(dimension, dimension), (num_features, num_features)}:
-            raise UnexpectedAnswer(
-                f"Expected a matrix of shape (D, D) = ({dimension}, {dimension}) for J of shape "
-                f"({num_features}, {dimension}), but got {tuple(matrix.shape)}."
-            )
-        cases.append((jacobian, variance))
-        values.append(matrix.double())
-
-    def agrees(formula: Callable[[torch.Tensor, float], torch.Tensor]) -> bool:
-        # Loose enough for an answer that works in float32.
-        expected = [formula(*case) for case in cases]
-        return all(
-            value.shape == other.shape and torch.allclose(value, other, rtol=1e-4, atol=1e-5 * float(other.abs().max()))
-            for value, other in zip(values, expected, strict=True)
-        )
-
-    if agrees(lambda jacobian, variance: variance * jacobian.T @ jacobian):
+def _grade_fewest(answer: Any) -> str | None:
+    neither, output, both = read_numbers(answer, 3, "(1000, 100, 10)")
+    if (neither, output, both) == (1024, 13, 2):
         return None
-    return next((remark for formula, remark in mistakes if agrees(formula)), "")
+    if neither != 1024:
+        return "Without averages a network gives one gradient g, and g gᵀ has rank 1."
+    if output == 12:
+        return "12 networks have 1,008 rows: 16 directions are missing."
+    if output != 13:
+        return "Jᵀ J has the rank of J at most, which has a row for each feature."
+    if both == 1:
+        return "Eight times 84 is 672: one network is too few."
+    return "The mirrored networks count, too: eight of them for each that is drawn."
 
 
 def _grade_networks_for(answer: Any) -> str | None:
@@ -226,14 +175,14 @@ EXERCISES = (
     ),
     Exercise(
         id="04-3",
-        summary="Write averaged_covariance(J, variance): E[g gᵀ] over output weights, for a J of shape (k, D).",
-        grade=_grade_averaged_covariance,
+        summary="The fewest LeNets for an estimate of rank 1,024: without averages, with one, with both.",
+        grade=_grade_fewest,
         hints=(
-            "With output weights w the gradient is g = Jᵀ w, a sum of the rows of J with random coefficients.",
-            "E[g gᵀ] = Jᵀ E[w wᵀ] J, since J does not depend on w.",
-            "The weights are independent with mean zero: E[w wᵀ] is the variance s² times the identity.",
+            "The rank of a sum is at most the sum of the ranks. What is the rank that one network brings?",
+            "Without averages 1, with the output layer's 84, with the eight symmetries as well 8 · 84.",
+            "Divide 1,024 by each, and round up.",
         ),
-        praise="That is right. One network now counts for all its possible output layers at once.",
+        praise="That is right. With fewer, some directions have α = 0 that the architecture does not despise.",
     ),
     Exercise(
         id="04-4",

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from companion.grading import Exercise, UnexpectedAnswer, call, compare_number, describe, read_numbers
-
-_LATTICE_SIGNATURE = "on_lattice(i, j, patch, size)"
+from companion.grading import Exercise, compare_number, read_numbers
 
 
-def _grade_lattice(answer: Any) -> str | None:
-    asked = [(4, 0, 8, 32), (1, 0, 8, 32), (12, -8, 8, 32), (8, 0, 16, 32), (4, 4, 4, 32), (8, 3, 8, 32), (0, 0, 8, 32),
-             (2, 0, 16, 32), (6, 0, 8, 48), (8, 0, 8, 48)]  # fmt: skip
-    returned = {}
-    for wave in asked:
-        value = call(answer, _LATTICE_SIGNATURE, "True or False", *wave)
-        if not isinstance(value, bool):
-            raise UnexpectedAnswer(f"Expected True or False, but got {describe(value)}.")
-        returned[wave] = value
-    if returned == {(i, j, p, n): i * p % n == 0 and j * p % n == 0 for i, j, p, n in asked}:
-        return None
-    if returned == {(i, j, p, n): i % p == 0 and j % p == 0 for i, j, p, n in asked}:
-        return "The frequency counts periods in the whole image. How many are there in one patch?"
-    if returned == {(i, j, p, n): i * p % n == 0 for i, j, p, n in asked}:
-        return "It has to repeat from left to right, too."
-    return ""
+def _grade_patch(answer: Any) -> str | None:
+    mistakes = (
+        (8, "Patches of 8 hold one period of (4, 0), but one and a half of (0, 6)."),
+        (4, "In a patch of 4 the wave (4, 0) has half a period."),
+        (32, "It would do, but a smaller one does as well."),
+        (12, "12 does not divide 32."),
+    )
+    return compare_number(answer, 16, 1e-6, mistakes)
 
 
 def _grade_not_lost(answer: Any) -> str | None:
@@ -40,11 +30,13 @@ def _grade_not_lost(answer: Any) -> str | None:
 
 def _grade_lost(answer: Any) -> str | None:
     mistakes = (
+        (2240, "These are all that are off the lattice. Some of them no shift turns into their negatives."),
+        (2304, "Some waves survive: the constant image does."),
         (64, "These are the waves on the lattice, which are not lost."),
-        (1023, "The lattice holds more than the constant image."),
-        (1008, "A patch of 8 x 8 has 64 pixels; how many waves repeat with it?"),
+        (576, "These are the waves that are *not* lost."),
+        (1152, "A wave with one odd frequency is lost, whatever the other is."),
     )
-    return compare_number(answer, 960, 1e-6, mistakes)
+    return compare_number(answer, 1728, 1e-6, mistakes)
 
 
 EXERCISES = (
@@ -56,14 +48,17 @@ EXERCISES = (
     ),
     Exercise(
         "07-2",
-        "Which waves repeat with the patch?",
-        _grade_lattice,
-        ("Each patch has to hold whole periods.", "Frequency i has i · patch / size periods in a patch."),
+        "The smallest patch whose lattice holds (4, 0) and (0, 6).",
+        _grade_patch,
+        ("Each patch has to hold whole periods.", "Frequency i has i · patch / 32 periods in a patch."),
     ),
     Exercise(
         "07-3",
-        "How many of 1,024 waves a vision transformer without positions loses.",
+        "How many of 48 × 48 waves a vision transformer without positions loses.",
         _grade_lost,
-        ("Which waves are not turned into their negatives by any shift?", "Those on the lattice: how many are they?"),
+        (
+            "A shift by a and b patches moves the wave (i, j) by (i a + j b) / 6 periods.",
+            "i a + j b leaves 3 when divided by 6: what if i and j are both even, and what if not?",
+        ),
     ),
 )
