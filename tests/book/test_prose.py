@@ -1032,7 +1032,21 @@ def where_the_carrier_is_no_wall() -> tuple[float, float, str, str]:
     return better[0], better[-1], *at(both.carried, 100, digits=1), *at(both.before, 100, digits=1)
 
 
+def who_follows() -> list[str]:
+    rows = table("A7", architecture="lenet", data="cifar10-jpeg", scale="laptop").query("replace == 'own'")
+    late = {percent(share) for share in rows.query("index >= 100").follows_carrier}
+    mlp = poisoned("mlp").follows_carrier
+    assert len(late) == 1
+    return [*at(mlp, 100, 200), *late, percent(mlp[1019]), percent(poisoned("resnet18").follows_carrier[300])]
+
+
 CHAPTER_8 = [
+    Stated(
+        "At indices 100 and 200 the MLP answers {} and {} % with the carrier, and LeNet {} %, as at all later ones. At "
+        "1019, where hardly any content is left beside the carrier, the MLP follows it in {} %. ResNet-18 looks "
+        "farther than LeNet: at NAD 300 it still follows its carrier in {} %.",
+        who_follows,
+    ),
     Stated(
         "At NAD 300 {} % of them still do: the two tests need not agree",
         lambda: percent(poisoned("resnet18").follows_carrier[300], 1),

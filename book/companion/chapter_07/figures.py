@@ -102,6 +102,7 @@ def poisoned_table(table: pd.DataFrame) -> Any:
         "test_accuracy": "right on clean ones",
         "test_accuracy_poisoned": "on marked ones",
         "follows_carrier": "follows a wrong mark",
+        "follows_content": "follows the picture",
     }
     shown = mean[list(columns)].rename(columns=columns)
     shown.index = pd.Index([f"NAD {index:.0f}" if index >= 0 else "no carrier" for index in mean.index])
