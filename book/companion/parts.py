@@ -145,8 +145,8 @@ def buttons_for(labels: Iterable[str], groups: Sequence[Hashable]) -> list[dict[
 
 
 def colour_of(label: str, number: int) -> str:
-    """The colour of an architecture, or of the curve with this number."""
-    return ARCHITECTURE_COLOURS.get(label.lower(), COLOURS[number % len(COLOURS)])
+    """The colour of an architecture, by its key or its name, or of the curve with this number."""
+    return ARCHITECTURE_COLOURS.get(label.lower().replace("-", ""), COLOURS[number % len(COLOURS)])
 
 
 def frequencies_of(size: int) -> Array:
@@ -274,7 +274,7 @@ def direction_panels(
     prefix: str = "",
 ) -> go.Figure:
     """Draw pixels and Fourier energy side by side, of one direction or of the one that a control chooses."""
-    figure = make_subplots(1, 2, subplot_titles=("pixels", "Fourier energy"), horizontal_spacing=0.2)
+    figure = make_subplots(1, 2, subplot_titles=("pixels", "Fourier energy"), horizontal_spacing=0.08)
     left, right = (figure.get_subplot(1, column).xaxis.domain for column in (1, 2))
     groups = []
     for number, direction in enumerate(directions.values()):
@@ -288,7 +288,7 @@ def direction_panels(
     image = next(iter(directions.values()))
     square_cells(figure, 1, 1, image, frequency=False)
     square_cells(figure, 1, 2, image, frequency=True).title = "frequency j"
-    figure.update_yaxes(title="frequency i", col=2)
+    figure.update_yaxes(title="frequency i", side="right", col=2)
     top, bottom = 34 + max(map(title_height, titles)), 90
     if kind == "slider":
         figure.update_layout(chooser(kind, list(directions), groups, titles, prefix, steps_below=-0.42))

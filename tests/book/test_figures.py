@@ -352,11 +352,12 @@ def test_spectra_draws_eigenvalues_and_bands():
     nads = make_nads()
     figure = plot_spectra({"lenet": nads, "plain": [3.0, 2.0, 0.0]})
     band, curve, plain = figure.data
-    np.testing.assert_allclose(curve.y, nads.eigenvalues, rtol=1e-6)
+    multiples = nads.eigenvalues / nads.eigenvalues.mean()
+    np.testing.assert_allclose(curve.y, multiples, rtol=1e-6)
     np.testing.assert_array_equal(curve.x, np.arange(1, 65))
-    np.testing.assert_allclose(band.y[:64], nads.eigenvalues * 0.95, rtol=1e-6)
-    np.testing.assert_allclose(band.y[64:][::-1], nads.eigenvalues * 1.05, rtol=1e-6)
-    np.testing.assert_allclose(plain.y, [3, 2])  # zero has no place on a logarithmic axis
+    np.testing.assert_allclose(band.y[:64], multiples * 0.95, rtol=1e-6)
+    np.testing.assert_allclose(band.y[64:][::-1], multiples * 1.05, rtol=1e-6)
+    np.testing.assert_allclose(plain.y, [1.8, 1.2], rtol=1e-6)  # zero has no place on a logarithmic axis
     assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
     assert len(plot_spectra({"lenet": make_nads(stderr=False)}).data) == 1
 
@@ -367,7 +368,7 @@ def test_spectra_bands_stay_positive_and_rounding_below_zero_is_left_out():
     )
     band, curve = plot_spectra({"x": nads}).data
     assert (np.asarray(band.y) > 0).all()
-    np.testing.assert_allclose(curve.y, [1, 0.5])
+    np.testing.assert_allclose(curve.y, [2, 1])
 
 
 def test_accuracy_map_puts_each_value_into_its_cell():

@@ -461,12 +461,12 @@ def size_of_resnet() -> tuple[int, str, str]:
 
 def first_eigenvalues() -> tuple[Any, ...]:
     lenet = atlas("lenet")
-    pairs = zip(lenet.eigenvalues[:2].tolist(), lenet.eigenvalue_stderr[:2].tolist(), strict=True)
-    return lenet.metadata["num_networks"], *(f"{1e6 * value:.1f}" for pair in pairs for value in pair)
+    pairs = torch.stack([lenet.eigenvalues[:2], lenet.eigenvalue_stderr[:2]], 1) / lenet.eigenvalues.mean()
+    return lenet.metadata["num_networks"], *(f"{value:.0f}" for value in pairs.flatten().tolist())
 
 
 CHAPTER_4 = [
-    Stated("with the {} networks of the wall ${} \\pm {}$ against ${} \\pm {}$, in millionths", first_eigenvalues),
+    Stated("with the {} networks of the wall ${} \\pm {}$ against ${} \\pm {}$ times the mean", first_eigenvalues),
     Stated(
         "In {} smooth NADs do come first, on the whole",
         lambda: listed(

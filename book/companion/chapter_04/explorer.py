@@ -15,6 +15,7 @@ from torch import Tensor
 from companion.explorer import LABELS, SLIDER, Explorer, hidden_image, live_only
 from companion.explorer.pictures import Figure, draw_direction, new_figure
 from companion.parts import colour_of
+from companion.style import ARCHITECTURE_NAMES
 from nadtools.directions import fourier_atom
 from nadtools.estimation import Estimator, estimate_nads
 from nadtools.nads import NADs
@@ -122,7 +123,7 @@ class NadsExplorer(Explorer):
             if self.nads is None:
                 return
             nads, index = self.nads, self.index.value
-            name, value = nads.metadata["architecture"], float(nads.eigenvalues[index])
+            name, value = _name(nads), float(nads.eigenvalues[index])
             share = value / float(nads.eigenvalues.sum())
             title = f"{name}: NAD {index}, eigenvalue {value:.2e} ({share:.2%} of the trace)"
             self._show(self.nads_image, lambda: draw_direction(nads.vectors[index], title))
@@ -137,9 +138,13 @@ class NadsExplorer(Explorer):
             self.alignment.value = f"α(v) of the cosine at {frequency}: {multiple:.3g} × the mean eigenvalue."
 
 
+def _name(nads: NADs) -> str:
+    return ARCHITECTURE_NAMES[nads.metadata["architecture"]]
+
+
 def marked_spectrum(nads: NADs, index: int) -> Figure:
     """Draw the eigenvalues with a band of one standard error, and a mark at one of them."""
-    name, value = nads.metadata["architecture"], float(nads.eigenvalues[index])
+    name, value = _name(nads), float(nads.eigenvalues[index])
     figure = new_figure(6.4, 3.8)
     axes = figure.subplots()
     values, error = nads.eigenvalues.numpy(), nads.eigenvalue_stderr.numpy()

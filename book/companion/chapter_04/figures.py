@@ -23,33 +23,36 @@ from companion.parts import (
 
 __all__ = ["plot_alignment", "plot_convergence", "plot_spectra"]
 
+_ROUNDING = 1e-7  # of the mean eigenvalue, in float32
+
 
 def plot_spectra(
     spectra: Mapping[str, NADs | ArrayLike],
     title: str | None = None,
 ) -> go.Figure:
-    """Draw eigenvalues against their rank, both on logarithmic axes, with a band of one standard error.
+    """Draw eigenvalues over their mean against their rank, on logarithmic axes, with a band of one standard error.
 
     Parameters
     ----------
     spectra
-        Label to NADs or to eigenvalues. Zero eigenvalues are left out.
+        Label to NADs or to eigenvalues. Those that are zero, but for rounding, are left out.
     """
     curves = []
     for label, spectrum in as_mapping(spectra, "spectra").items():
         values = as_vector(getattr(spectrum, "eigenvalues", spectrum), f"the spectrum {label!r}")
         errors = getattr(spectrum, "eigenvalue_stderr", None)
-        positive = values > 0
+        mean = values.mean()
+        positive = values > _ROUNDING * mean
         rank = np.arange(1, len(values) + 1)[positive]
         band = None
         if errors is not None:
-            error = as_vector(errors, f"the standard errors of {label!r}", len(values), "eigenvalue")[positive]
+            error = as_vector(errors, f"the standard errors of {label!r}", len(values), "eigenvalue")[positive] / mean
             known = np.isfinite(error)
             if known.any():
-                centre, error = values[positive][known], error[known]
+                centre, error = values[positive][known] / mean, error[known]
                 # A logarithmic axis has no room for zero and below.
                 band = rank[known], np.maximum(centre - error, centre / 10), centre + error
-        curves.append((label, rank, values[positive], band))
+        curves.append((label, rank, values[positive] / mean, band))
     parts = [f"{label} falls from {y[0]:.2g} to {y[-1]:.2g}" for label, _, y, _ in curves]
     alt = f"{title or 'Eigenvalues against their rank'}, on logarithmic axes: {'; '.join(parts)}."
     figure = go.Figure()
@@ -78,13 +81,13 @@ def plot_spectra(
                 name=label,
                 legendgroup=label,
                 line={"color": colour, "width": 2},
-                hovertemplate="rank %{x}<br>eigenvalue %{y:.3g}",
+                hovertemplate="rank %{x}<br>eigenvalue / mean %{y:.3g}",
             )
         )
     figure.update_xaxes(type="log", title="rank (index + 1)", dtick=1)
-    figure.update_yaxes(type="log", title="eigenvalue", exponentformat="power", dtick=1)
-    legend = {"y": -0.2, "yanchor": "top"}
-    return finish(figure, title, alt, height=340, showlegend=len(curves) > 1, legend=legend)
+    figure.update_yaxes(type="log", title="eigenvalue / mean", exponentformat="power", dtick=1)
+    legend = {"y": -0.32, "yanchor": "top"}
+    return finish(figure, title, alt, height=360, showlegend=len(curves) > 1, legend=legend)
 
 
 def plot_convergence(
@@ -125,8 +128,8 @@ def plot_convergence(
         type="log", title=xlabel, dtick=1 if decades > 2.5 else "D2", tickformat=",~r", minor={"ticks": ""}
     )
     figure.update_yaxes(title=ylabel, range=(-0.03, 1.09), zeroline=False)  # room for whole markers
-    legend = {"y": -0.22, "yanchor": "top"}
-    return finish(figure, title, alt, height=340, showlegend=len(drawn) > 1, legend=legend, hovermode="closest")
+    legend = {"y": -0.32, "yanchor": "top"}
+    return finish(figure, title, alt, height=360, showlegend=len(drawn) > 1, legend=legend, hovermode="closest")
 
 
 def _curve_points(label: str, curve: tuple[ArrayLike, ArrayLike]) -> tuple[Array, Array]:
