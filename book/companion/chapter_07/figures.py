@@ -129,8 +129,9 @@ def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
             marker_color=COLOURS[number],
             hovertemplate=hover,
         )
-    figure.update_xaxes(title="test accuracy", range=(0.45, 1.02), tickformat=".0%")
+    figure.update_xaxes(title="test accuracy", range=(0, 1.02), tickformat=".0%")
     figure.update_yaxes(autorange="reversed")
+    figure.add_vline(x=0.5, line={"dash": "dash", "color": "#8c8c8c", "width": 1.5})
     alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
     height = 52 * len(pairs) + 110 + title_height(title)
