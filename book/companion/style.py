@@ -207,31 +207,38 @@ def say(figure: go.Figure, caption: str) -> go.Figure:
     return describe(figure, meta.get("alt") or caption, caption)
 
 
-def stored(figure: go.Figure, metadata: Mapping[str, Any]) -> go.Figure:
-    """Say below a figure that it shows a stored result, and where that comes from.
+def stored(figure: go.Figure, *metadata: Mapping[str, Any]) -> go.Figure:
+    """Say below a figure that it shows stored results, and where these come from.
 
     Parameters
     ----------
     figure
         The figure; it is changed in place.
     metadata
-        Of the result: its provenance, with the record of its experiment where there is one.
+        Of each result: its provenance, with the record of its experiment where there is one.
 
     Returns
     -------
     plotly.graph_objects.Figure
         The same figure.
     """
+    origins = list(dict.fromkeys(map(_origin, metadata)))
+    meta = figure.layout.meta if isinstance(figure.layout.meta, dict) else {}
+    named = "A stored result" if len(origins) == 1 else "Stored results"
+    figure.layout.meta = {**meta, "stamp": f"{named}: {'; '.join(origins)}."}
+    return figure
+
+
+def _origin(metadata: Mapping[str, Any]) -> str:
     record = metadata.get("record", metadata)
+    name = ARCHITECTURE_NAMES.get(record.get("selectors", {}).get("architecture", ""), "")
     seeds = metadata.get("seeds", [metadata["seed"]])
     named = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
-    parts = [f"{record['scale']} scale" if "scale" in record else "", named, device_of(metadata)]
+    parts = [name, f"{record['scale']} scale" if "scale" in record else "", named, device_of(metadata)]
     versions = metadata["versions"]
     parts.append(f"with nadtools {versions['nadtools']}, torch {versions['torch'].partition('+')[0]}")
     parts.append(metadata["date"][:10])
-    meta = figure.layout.meta if isinstance(figure.layout.meta, dict) else {}
-    figure.layout.meta = {**meta, "stamp": f"A stored result: {', '.join(filter(None, parts))}."}
-    return figure
+    return ", ".join(filter(None, parts))
 
 
 def symmetric_limits(values: Any) -> dict[str, Any]:

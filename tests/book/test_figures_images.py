@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 import torch
 from companion.chapter_08.figures import plot_index_map, plot_poisoning
-from companion.chapter_09.figures import plot_changes
-from companion.figures import plot_gallery, plot_images, plot_over_indices
+from companion.chapter_09.figures import plot_agreement, plot_changes
+from companion.figures import plot_gallery, plot_over_indices
+from companion.figures.images import as_pixels, stretched
 from companion.photographs import over_carriers
 from PIL import Image
 
@@ -25,28 +26,13 @@ def random_images(*shape, seed=0):
     return torch.rand(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def test_images_are_drawn_as_they_are_and_a_dropdown_changes_all_panels():
-    images = random_images(4, 3, 5, 6)
-    choices = {"one": {"a": images[0], "b": images[1]}, "two": {"a": images[2], "b": images[3]}}
-    figure = plot_images(choices, "Title")
-    for trace, image in zip(figure.data, images[:2], strict=True):
-        np.testing.assert_allclose(decoded(trace.source), image.movedim(0, 2), atol=0.5 / 255 + 1e-6)
-    change, traces = figure.layout.updatemenus[0].buttons[1].args
-    assert list(traces) == [0, 1]
-    for source, image in zip(change["source"], images[2:], strict=True):
-        np.testing.assert_allclose(decoded(source), image.movedim(0, 2), atol=0.5 / 255 + 1e-6)
-    assert "one, two" in figure.layout.meta["alt"]
-
-
 def test_images_with_other_values_are_stretched_around_grey():
     image = torch.randn(1, 30, 30, generator=torch.Generator().manual_seed(1)) * 7 + 50
-    figure = plot_images({"": {"one panel": image, "flat": torch.full((4, 4), -1.0)}})
-    pixels = decoded(figure.data[0].source)
-    assert not figure.layout.updatemenus
+    pixels = stretched(as_pixels(image, "one"))
     assert pixels.mean() == pytest.approx(0.5, abs=0.01)
     assert pixels.std() == pytest.approx(1 / 6, abs=0.01)  # three deviations reach the end of the range
     assert np.ptp(pixels, axis=2).max() == 0, "one channel is grey"
-    assert (decoded(figure.data[1].source) == 128 / 255).all()
+    assert (stretched(as_pixels(torch.full((4, 4), -1.0), "flat")) == 0.5).all()
 
 
 def test_a_gallery_draws_every_picture_in_its_row_and_leaves_the_gaps_clear():
@@ -140,3 +126,15 @@ def test_changes_are_drawn_in_points_one_row_a_network():
     assert np.round(flipped.y).tolist() == [0, 1] and (np.array(flipped.y) < permuted.y).all()
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1], "the first network is uppermost"
     assert "LeNet: flipped -20.0, permuted -17.0" in figure.layout.meta["alt"]
+
+
+def test_costs_are_drawn_over_the_agreement():
+    columns = ["arm", "agreement", "test_accuracy"]
+    rows = [("original", 9.0, 0.70), ("signs", 9.0, 0.52), ("signs", 9.0, 0.54), ("flipped", 0.1, 0.49)]
+    figure = plot_agreement({"LeNet": pd.DataFrame(rows, columns=columns)}, "Title")
+    *paths, points = figure.data
+    np.testing.assert_allclose(points.x, [9, 9, 0.1])
+    np.testing.assert_allclose(points.y, [0, -17, -21])
+    assert list(points.text) == ["as they are", "signs", "flipped"]
+    assert [tuple(path.x) for path in paths] == [(9, 9)]
+    assert "LeNet: signs A = 9, -17.0, flipped A = 0.1, -21.0" in figure.layout.meta["alt"]

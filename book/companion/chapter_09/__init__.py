@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from companion.chapter_09.claims import flipping_claims
 from companion.chapter_09.explorer import FlippingExplorer, flipping_explorer
-from companion.chapter_09.figures import plot_changes
+from companion.chapter_09.figures import plot_agreement, plot_changes
 from companion.patches import load_patches, load_thumbnails
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "flipping_explorer",
     "load_patches",
     "load_thumbnails",
+    "plot_agreement",
     "plot_changes",
 ]

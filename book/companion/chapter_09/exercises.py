@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from companion.chapter_09.experiments import paired_interval
-from companion.grading import Exercise, UnexpectedAnswer, call, call_on, close, compare, read_like, read_numbers
-
-_ORDERS = (
-    torch.arange(6),
-    torch.arange(8).flip(0),
-    torch.tensor([1, 2, 0, 4, 3, 5]),
-    torch.tensor([1, 2, 3, 0, 5, 4]),
-    torch.randperm(40, generator=torch.Generator().manual_seed(7)),
-)
-_CASES = tuple((order,) for order in _ORDERS)
-
-
-def _circles(order: Tensor) -> list[int]:
-    """How many coefficients change places in each circle."""
-    left, lengths = set(range(len(order))), []
-    while left:
-        k, length = min(left), 0
-        while k in left:
-            left.remove(k)
-            k, length = int(order[k]), length + 1
-        lengths.append(length)
-    return lengths
-
-
-def _grade_rounds(answer: Any) -> str | None:
-    return compare(
-        call_on(answer, "rounds(order)", _CASES),
-        _CASES,
-        lambda order: math.lcm(*_circles(order)),
-        (
-            (lambda order: 2, "That holds for the reverse order. Apply 1, 2, 0 twice: nothing is back."),
-            (lambda order: max(_circles(order)), "Then the longest circle is back. The shorter ones may not be."),
-            (lambda order: math.prod(_circles(order)), "Then all are back, but circles of 2 and 4 are so earlier."),
-            (len, "A coefficient need not visit all places before it is back."),
-            (lambda order: len(_circles(order)), "This is how many circles there are. How long does each take?"),
-        ),
-    )
-
+from companion.grading import Exercise, UnexpectedAnswer, call, close, read_like, read_numbers
 
 _INTERVAL_SIGNATURE = "paired_interval(here, original)"
 
@@ -116,20 +78,25 @@ def _grade_disguise(answer: Any) -> str | None:
     return None
 
 
+def _grade_checkered(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(10)
+    for side in (3, 5, 2):
+        kernel = torch.randn(side, side, generator=generator, dtype=torch.float64)
+        returned = call(answer, "checkered(kernel)", "a kernel of the same shape", kernel.clone())
+        found = read_like(returned, kernel, "the kernel")
+        signs = 1 - 2 * ((torch.arange(side)[:, None] + torch.arange(side)) % 2)
+        if not torch.allclose(found.abs(), kernel.abs(), rtol=1e-4, atol=1e-6):
+            return "Its weights have other sizes. The signs of the pixels are all that has changed."
+        if torch.allclose(found.abs(), found * kernel.sign(), rtol=1e-4, atol=1e-6):
+            return "This is the kernel as it was. On a checkered constant image it adds what it used to subtract."
+        if not any(torch.allclose(found, sign * signs * kernel, rtol=1e-4, atol=1e-6) for sign in (1, -1)):
+            return ""
+    return None
+
+
 EXERCISES = (
     Exercise(
         id="09-1",
-        summary="Write rounds(order): how often an order has to be applied until every picture is back.",
-        grade=_grade_rounds,
-        hints=(
-            "Follow one coefficient: it goes to another place, from there to a third, and at some time it is back.",
-            "So the coefficients move in circles. One of length n is back after n rounds, 2n rounds, and so on.",
-            "All are back after the least common multiple of the circles' lengths: math.lcm(*lengths).",
-        ),
-        praise="That is right: 2 for the reverse order, and often astronomically many for a random one.",
-    ),
-    Exercise(
-        id="09-2",
         summary="Write paired_interval(here, original): the 95 % interval of a difference of two accuracies.",
         grade=_grade_interval,
         hints=(
@@ -140,7 +107,7 @@ EXERCISES = (
         praise="That is right. Images that both have right or both have wrong cancel: that is what pairing buys.",
     ),
     Exercise(
-        id="09-3",
+        id="09-2",
         summary="Write disguise(x, vectors): an orthogonal change that leaves A as it is, and no pixel in its place.",
         grade=_grade_disguise,
         hints=(
@@ -149,5 +116,16 @@ EXERCISES = (
             "Turn the signs of about half of the coefficients, chosen at random: x @ vectors.T * signs @ vectors.",
         ),
         praise="That is right: for these NADs nothing has changed, and no eye and no convolution knows the picture.",
+    ),
+    Exercise(
+        id="09-3",
+        summary="Write checkered(kernel): the kernel that gives its old response on checkered images, but for signs.",
+        grade=_grade_checkered,
+        hints=(
+            "Neighbouring pixels of a checkered image have opposite signs. What if neighbouring weights had, too?",
+            "The sum runs over offsets (a, b), and the checkered pixel there has the sign (−1)^(i + j + a + b).",
+            "Multiply the weight at (a, b) by (−1)^(a + b).",
+        ),
+        praise="That is right: in each sum the signs of weights and pixels cancel, but for one sign in front of it.",
     ),
 )

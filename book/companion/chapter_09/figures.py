@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from companion.parts import COLOURS, as_mapping, finish, title_height
 
-__all__ = ["plot_changes"]
+__all__ = ["plot_agreement", "plot_changes"]
 
 _ARMS = ("flipped", "random basis", "permuted", "checkerboard", "random signs")
 _COLOUR = dict(zip(_ARMS, COLOURS[1:], strict=False))
@@ -64,3 +64,41 @@ def plot_changes(changes: Mapping[str, pd.DataFrame], title: str | None = None) 
     margin = {"l": 108, "r": 16, "t": top, "b": bottom}
     legend = {"y": -60 / (56 * len(names)), "yanchor": "top"}
     return finish(figure, title, alt, height=56 * len(names) + top + bottom, margin=margin, legend=legend)
+
+
+def plot_agreement(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure:
+    """Draw what each change of the images costs against the agreement that it leaves, means over seeds.
+
+    Parameters
+    ----------
+    tables
+        From the network to its rows ``arm``, ``agreement`` and ``test_accuracy``, of which the first arm is that of the
+        images as they are. The first network's points have the names of the arms.
+    """
+    figure = go.Figure()
+    parts = []
+    for number, (label, table) in enumerate(as_mapping(tables, "tables").items()):
+        means = table.groupby("arm", sort=False)[["agreement", "test_accuracy"]].mean()
+        agreement, lost = means.agreement.tolist(), (100 * (means.test_accuracy - means.test_accuracy.iloc[0])).tolist()
+        for arm, x, y in zip(means.index[1:], agreement[1:], lost[1:], strict=True):
+            if arm == "flipped":  # which does what the other two do
+                continue
+            path = {"x": [agreement[0], x], "y": [lost[0], y], "mode": "lines", "hoverinfo": "skip"}
+            figure.add_scatter(**path, line={"color": COLOURS[number], "width": 1}, showlegend=False)
+        figure.add_scatter(
+            x=agreement,
+            y=lost,
+            mode="markers" if number else "markers+text",
+            text=["as they are", *means.index[1:]],
+            textposition=["top center", "top center", "bottom center", "top right"],
+            marker={"size": 9, "color": COLOURS[number]},
+            name=label,
+            hovertemplate=f"{label}, %{{text}}<br>A = %{{x:.2g}}<br>%{{y:.1f}} points<extra></extra>",
+        )
+        shown = zip(means.index[1:], agreement[1:], lost[1:], strict=True)
+        parts.append(f"{label}: " + ", ".join(f"{arm} A = {x:.2g}, {y:.1f}" for arm, x, y in shown))
+    figure.update_xaxes(type="log", title="agreement A", dtick=1)
+    figure.update_yaxes(title="change in accuracy, points", range=[-27, 8])
+    alt = f"{title or 'Cost against agreement'}, in points: {'; '.join(parts)}."
+    legend = {"y": -0.26, "yanchor": "top"}
+    return finish(figure, title, alt, height=400, margin={"t": 34 + title_height(title), "b": 120}, legend=legend)

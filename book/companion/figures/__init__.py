@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from companion.figures.curves import plot_curves
 from companion.figures.directions import plot_direction, plot_directions
-from companion.figures.images import plot_images, plot_over_indices
+from companion.figures.images import plot_over_indices
 from companion.figures.training import plot_accuracy_map, plot_history, plot_samples
 from companion.figures.wall import plot_gallery, plot_wall
 
 __all__ = [
     "plot_accuracy_map", "plot_curves", "plot_direction", "plot_directions", "plot_gallery", "plot_history",
-    "plot_images", "plot_over_indices", "plot_samples", "plot_wall",
+    "plot_over_indices", "plot_samples", "plot_wall",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Images side by side, and curves over the indices of NADs."""
+"""Curves over the indices of NADs, and photographs as pixels."""
 
 from __future__ import annotations
 
@@ -10,65 +10,17 @@ from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from companion.figures.curves import Curves, plot_curves
 from companion.parts import (
     Array,
-    ArrayLike,
     as_array,
-    as_mapping,
-    dropdown_layout,
-    finish,
-    title_height,
 )
 
-__all__ = ["as_pixels", "frame", "plot_images", "plot_over_indices", "png", "stretched"]
+__all__ = ["as_pixels", "frame", "plot_over_indices", "png", "stretched"]
 
 _FEW_POINTS = 50  # each of which is marked
 _ROUND = (0, *(first * 10**power for power in range(5) for first in (1, 2, 5)))
-
-
-def plot_images(choices: Mapping[str, Mapping[str, ArrayLike]], title: str | None = None) -> go.Figure:
-    """Draw a few images in a row; a dropdown chooses the row where there are several.
-
-    Parameters
-    ----------
-    choices
-        From the label of a choice to the name of a panel to its image, shape (channels, h, w) or (h, w), with 1 or 3
-        channels. Values in [0, 1] are drawn as they are. An image with others is stretched: its mean becomes grey, and
-        three standard deviations the range. All choices have the same panels.
-    """
-    rows = {label: as_mapping(row, f"panels of {label!r}") for label, row in as_mapping(choices, "choices").items()}
-    panels = list(next(iter(rows.values())))
-    for label, row in rows.items():
-        if list(row) != panels:
-            raise ValueError(f"got panels {list(row)} for {label!r}; expected those of the first choice, {panels}")
-    drawn = {
-        label: [png(stretched(as_pixels(image, f"{label!r}, {name!r}"))) for name, image in row.items()]
-        for label, row in rows.items()
-    }
-    height, width = as_pixels(next(iter(rows.values()))[panels[0]], "image").shape[:2]
-    figure = make_subplots(
-        1, len(panels), subplot_titles=[name.replace(" ", "<br>") for name in panels], horizontal_spacing=0.03
-    )
-    for column, source in enumerate(next(iter(drawn.values())), 1):
-        figure.add_trace(go.Image(source=source, hoverinfo="skip"), 1, column)
-        frame(figure, column, height, width)
-    top = 40 + title_height(title) + 16 * max(name.count(" ") for name in panels)
-    if len(drawn) > 1:
-        traces = list(range(len(panels)))
-        buttons = [
-            {"label": label, "method": "restyle", "args": [{"source": sources}, traces]}
-            for label, sources in drawn.items()
-        ]
-        above = 26 + 16 * max(name.count(" ") for name in panels)
-        figure.update_layout(updatemenus=[{**dropdown_layout(buttons), "pad": {"b": above}}])
-        top += 40
-    alt = f"{title or 'Images'}: {', '.join(panels)}"
-    alt += f", for one of {', '.join(drawn)}." if len(drawn) > 1 else "."
-    margin = {"l": 8, "r": 8, "t": top, "b": 12}
-    return finish(figure, title, alt, height=top + 12 + 660 // len(panels), margin=margin)
 
 
 def plot_over_indices(

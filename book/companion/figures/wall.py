@@ -81,8 +81,8 @@ def plot_gallery(rows: Mapping[str, Mapping[str, ArrayLike]], title: str | None 
     Parameters
     ----------
     rows
-        From a row's label to the name of a picture to its image, as :func:`companion.figures.plot_images` takes them;
-        all of one size, as many in each row.
+        From a row's label to the name of a picture to its image, of shape (1 or 3 channels, h, w) or (h, w); all of one
+        size, as many in each row. Images with values outside [0, 1] are stretched around grey.
     title
 
     Raises
