@@ -1345,8 +1345,13 @@ def late_beside_early() -> tuple[str, str]:
     return listed({percent(one) for one in accuracies}), within(max(angles), 0.01)
 
 
+def learned_by_lenet() -> pd.Series:
+    rows = pairs("lenet")
+    return rows[rows.test_accuracy > 0.6].angle
+
+
 def near_the_maximum_margin() -> str:
-    angle = pairs("lenet").angle
+    angle = learned_by_lenet()
     near = angle.index[(angle - MAXIMUM_MARGIN).abs() < 10]
     diagonal = [pair for pair in angle.index if pair[0] == pair[1]]
     return so(sorted(near) == sorted(diagonal), "equal")
@@ -1385,9 +1390,25 @@ def farthest_boundary_of_mlp() -> str:
     return within((mlp_on_either_basis().angle - MAXIMUM_MARGIN).abs().max(), 1)
 
 
+def unlearned_by_lenet() -> str:
+    return spelt(len(pairs("lenet")) - len(learned_by_lenet()))
+
+
+def late_channel_of_resnet() -> str:
+    rows = pairs("resnet18")
+    return percent(min(rows.test_accuracy_first[late, early] for late, early in ((100, 0), (1000, 100))), 1)
+
+
+def twice_the_same() -> tuple[str, str, str]:
+    rows = pairs("resnet18")
+    same = rows.angle[[first == second for first, second in rows.index]]
+    seconds = (pairs(name).test_accuracy_second[0, 0] for name in ("resnet18", "lenet"))
+    return within((same - MAXIMUM_MARGIN).abs().max(), 1), *map(percent, seconds)
+
+
 def stumps() -> tuple[str, str, str]:
     """How near LeNet's boundaries are to 0° or 90° where the indices differ, how many are not, and at which angle."""
-    angle = pairs("lenet").angle
+    angle = learned_by_lenet()
     angle = angle[[first != second for first, second in angle.index]]
     away = np.minimum(angle, 90 - angle)
     return (
@@ -1409,7 +1430,11 @@ CHAPTER_10 = [
     ),
     Stated("it uses NAD 0 alone, in {} channel", lambda: so(max(beside("lenet", 0, 20)[0]) < 0.55, "either")),
     Stated("parallel to the direction of NAD 20 to within {}°", lambda: within(max(beside("lenet", 0, 20)[1]), 1)),
-    Stated("Only where both indices are {} does it come near the maximum margin", near_the_maximum_margin),
+    Stated(
+        "Of the pairs that it learns, it comes within 10° of the maximum margin only where both indices are {}.",
+        near_the_maximum_margin,
+    ),
+    Stated("Each dot is a trained network that has learned its task ({} LeNets have not)", unlearned_by_lenet),
     Stated("The claim that fails is the one about the {}", claim_that_fails),
     Stated("{} of the {} trainings end with a training loss of about {}", lambda: large_losses("lenet")),
     Stated(
@@ -1432,10 +1457,19 @@ CHAPTER_10 = [
         lambda: percent(pairs("resnet18").test_accuracy[1000, 1000], 1),
     ),
     Stated(
-        "Trained without momentum, on NAD 1000 alone, it is right on {} %",
+        "Under another schedule, with NAD 1000 in a single channel, it is right on {} %",
         lambda: resnet_without_momentum()[1],
     ),
-    Stated("For the two other pairs the boundary is within {}° of the maximum margin", resnet_near_the_maximum_margin),
+    Stated(
+        "For the two other pairs the boundary is within {}° of the maximum margin, and the late channel alone is right "
+        "on {} % or more.",
+        lambda: (resnet_near_the_maximum_margin(), late_channel_of_resnet()),
+    ),
+    Stated(
+        "The same NAD in both channels: again within {}° of the maximum margin. Yet at NAD 0 its second channel alone is "
+        "worth only {} %, where LeNet's is worth {} %.",
+        twice_the_same,
+    ),
     Stated("the second channel alone is worth {} to {} %", second_channel_of_mlp),
     Stated("and no boundary is more than {}° away from the maximum margin", farthest_boundary_of_mlp),
     Stated(
