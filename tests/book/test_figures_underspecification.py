@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.io
 import pytest
 from companion.chapter_10.figures import plot_pairs, plot_sections
-from companion.chapter_11.figures import plot_curved_and_straight, plot_transition
+from companion.chapter_11.figures import plot_transition
 from playwright.sync_api import sync_playwright
 
 AXIS = np.linspace(-2, 2, 5)
@@ -79,14 +79,6 @@ def test_the_page_is_told_what_belongs_to_a_pair():
         assert part in text
 
 
-def test_both_drawn_boundaries_have_the_classes_on_their_sides():
-    one, other, bend, left, right, straight = plot_curved_and_straight("Drawing").data
-    for below, points in ((False, one), (True, other)):
-        assert ((points.y < np.interp(points.x, bend.x, bend.y)) == below).all()
-    assert max(left.x) < straight.x[0] == straight.x[1] < min(right.x)
-    np.testing.assert_array_equal(one.y, left.y)  # the same samples
-
-
 def test_the_menu_chooses_the_network():
     figure = plot_pairs({"LeNet": pairs(), "ResNet-18": pairs((0, 900))})
     change, layout, traces = figure.layout.updatemenus[0].buttons[1].args
@@ -129,20 +121,22 @@ def test_sections_with_classes_and_the_maximum_margin():
 def transition(parts=("both", "both", "images")):
     columns = {"part": list(parts), "index": [0, 900, 0], "test_accuracy": [1.0, 0.8, 0.82]}
     columns |= {"test_accuracy_images": [0.5, 0.79, np.nan], "test_accuracy_direction": [1.0, 0.51, np.nan]}
+    columns["follows_images"] = [0.0, 0.8, np.nan]
     return pd.DataFrame(columns)
 
 
 def test_the_transition_and_its_reference():
     figure = plot_transition({"LeNet": transition(), "MLP": transition()}, "B3")
-    curves = {trace.name: trace for trace in figure.data[:4]}
-    assert list(curves) == ["both", "images alone", "hint alone", "trained on images alone"]
+    curves = {trace.name: trace for trace in figure.data[:5]}
+    parts = ["both", "images alone", "hint alone", "contradiction: the picture wins"]
+    assert list(curves) == [*parts, "trained on images alone"]
     np.testing.assert_allclose(curves["hint alone"].y, [1.0, 0.51], atol=1e-6)
     np.testing.assert_allclose(curves["trained on images alone"].y, 0.82, atol=1e-6)
     assert list(curves["both"].customdata) == [0, 900]
     assert len(figure.layout.updatemenus[0].buttons) == 2
     assert "with the hint alone from 100.0% at the first index to 51.0%" in figure.layout.meta["alt"]
     without = plot_transition({"LeNet": transition(("both", "both", "direction"))})
-    assert [trace.name for trace in without.data] == ["both", "images alone", "hint alone"]
+    assert [trace.name for trace in without.data] == parts
 
 
 @pytest.fixture(scope="module")

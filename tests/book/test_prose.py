@@ -1466,8 +1466,8 @@ CHAPTER_10 = [
         lambda: (resnet_near_the_maximum_margin(), late_channel_of_resnet()),
     ),
     Stated(
-        "The same NAD in both channels: again within {}° of the maximum margin. Yet at NAD 0 its second channel alone is "
-        "worth only {} %, where LeNet's is worth {} %.",
+        "The same NAD in both channels: again within {}° of the maximum margin. Yet at NAD 0 its second channel alone "
+        "is worth only {} %, where LeNet's is worth {} %.",
         twice_the_same,
     ),
     Stated("the second channel alone is worth {} to {} %", second_channel_of_mlp),
@@ -1522,11 +1522,12 @@ def resnet_gives_one_answer() -> str:
     return listed({percent(one, 1) for one in hints("resnet18").test_accuracy_images})
 
 
-def choice() -> tuple[str, str, int]:
-    """At NAD 100, trained on the hint alone and on both; and from where on the hint can hardly be read."""
+def choice() -> tuple[Any, ...]:
+    """At NADs 100 and 200, trained on the hint alone and on both; and from where on the hint can hardly be read."""
     alone = hints("lenet", "direction", data="cifar10-subset").test_accuracy
     beside_pictures = hints("lenet", data="cifar10-subset").test_accuracy_direction
-    return percent(alone[100], 1), percent(beside_pictures[100], 1), int(alone.index[alone < 0.6].min())
+    worth = [percent(rows[index], 1) for index in (100, 200) for rows in (alone, beside_pictures)]
+    return *worth, int(alone.index[alone < 0.6].min())
 
 
 def turn() -> tuple[int, int, str]:
@@ -1589,7 +1590,8 @@ CHAPTER_11 = [
     Stated("The narrow ResNet-18 misses {}, with", lambda: transition_claims_that(False, "resnet18")),
     Stated(
         "At NAD 100 the hint is worth {} % to a LeNet that sees nothing else, and {} % to one that was trained beside "
-        "pictures: a choice. (One training each.) **Could not.** From NAD {} on LeNet can hardly read the hint",
+        "pictures: a choice. At NAD 200 it is worth {} % alone, and {} % beside pictures. (One training each.) **Could "
+        "not.** From NAD {} on LeNet can hardly read the hint",
         choice,
     ),
     Stated(
@@ -1606,6 +1608,9 @@ CHAPTER_11 = [
     Stated(
         "For LeNet all but {} hold: at NAD 100 its training loss ends at {:.2f}",
         lambda: (transition_claims_that(False, "lenet"), hints("lenet").train_loss[100]),
+    ),
+    Stated(
+        "at NAD 200 the hint alone is worth {} %", lambda: at(hints("lenet").test_accuracy_direction, 200, digits=1)[0]
     ),
     Stated("Up to NAD {} it uses the hint, from NAD {} on the picture, and at NAD {} some of both", turn),
     Stated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from companion.chapter_11.claims import concatenation_claims
 from companion.chapter_11.experiments import load_transition
 from companion.chapter_11.explorer import ConcatenationExplorer, concatenation_explorer
-from companion.chapter_11.figures import plot_curved_and_straight, plot_transition
+from companion.chapter_11.figures import plot_transition
 from companion.patches import load_patches, load_thumbnails
 
 __all__ = [
@@ -15,6 +15,5 @@ __all__ = [
     "load_patches",
     "load_thumbnails",
     "load_transition",
-    "plot_curved_and_straight",
     "plot_transition",
 ]

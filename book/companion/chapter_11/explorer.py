@@ -45,7 +45,7 @@ class ConcatenationExplorer(TwoPartExplorer):
             for x, y in ((images.x_train, images.y_train), (images.x_test, images.y_test))
         ]
         self.index = self._index_slider(0, "v is NAD")
-        self.epsilon = ipywidgets.FloatSlider(value=1.0, min=0.1, max=3.0, step=0.1, description="ε", **SLIDER)
+        self.epsilon = ipywidgets.FloatSlider(value=3.0, min=0.1, max=3.0, step=0.1, description="ε", **SLIDER)
         self.sigma = ipywidgets.FloatSlider(value=1.0, min=0.0, max=5.0, step=0.1, description="σ", **SLIDER)
         self._complete(self.index, self.epsilon, self.sigma)
 
