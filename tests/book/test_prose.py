@@ -422,9 +422,10 @@ def interval_that_is_too_short() -> str:
     return so(list(short) == [scatters_most], {0: "first"}.get(scatters_most, str(scatters_most)))
 
 
-def coverage_parameters() -> tuple[int, str]:
+def coverage_parameters() -> tuple[int, int, str]:
     parameters = experiments.read_record(experiments.result_path("coverage"))["parameters"]
-    return parameters["repetitions"], percent(parameters["level"])
+    assert parameters["width"] == 0.5
+    return parameters["num_networks"], parameters["repetitions"], percent(parameters["level"])
 
 
 def most_gradients() -> int:
@@ -505,7 +506,9 @@ CHAPTER_4B = [
     ),
     Stated("but even {:,} do not come near the published ones", most_gradients),
     Stated(
-        "A stored experiment repeated an estimate {} times and asked how often the {} % intervals", coverage_parameters
+        "A stored experiment repeated an estimate with {} networks, LeNets of half the width, {} times and asked how "
+        "often the {} % intervals",
+        coverage_parameters,
     ),
     Stated("Only the interval of the {} eigenvalue, which scatters most, is too short", interval_that_is_too_short),
     Stated("{} spread over dozens of frequencies, and {} % of their energy lies at multiples of four cycles", combs),
