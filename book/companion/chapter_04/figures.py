@@ -186,6 +186,7 @@ def plot_alignment(
                 y=y[chosen],
                 text=[names[k] for k in chosen],
                 mode="markers",
+                zorder=-number,  # the first group lies on top
                 name=group,
                 marker={
                     "size": 10,
