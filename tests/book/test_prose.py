@@ -197,6 +197,23 @@ def late_waves() -> tuple[float, str]:
     return made_with(table("A1", architecture="lenet"), "sigma")[0], so(both, "lost")
 
 
+def slow_waves_of_resnet() -> tuple[Any, ...]:
+    """That it learns them is asserted here."""
+    rows, coins = over_waves("A2", "resnet18"), [(-6, -10), (-14, -14)]
+    assert rows.test_accuracy.min() > 0.999 and set(coins) <= set(at_chance("A1", "resnet18"))
+    sigma, others = made_with(table("A2", architecture="resnet18"), "sigma")[0], rows.steps.drop(coins)
+    return sigma, *rows.steps[coins], spelt(len(others)), others.min(), others.max()
+
+
+def lost_waves_of_lenet() -> tuple[Any, ...]:
+    """Of those with a frequency of 8 or 16, in either direction."""
+    rows = table("A2", architecture="lenet")
+    right = rows[rows.frequency_i.abs().isin([8, 16]) | rows.frequency_j.abs().isin([8, 16])].test_accuracy
+    learned = right[right > 0.55]
+    assert right.drop(learned.index).between(0.49, 0.51).all()
+    return made_with(rows, "sigma")[0], len(right), percent(learned.min()), len(learned)
+
+
 def early_waves() -> float:
     steps = over_waves("A2", "lenet").steps
     return float(steps[steps < 900].max()) + 1
@@ -465,6 +482,14 @@ def first_eigenvalues() -> tuple[Any, ...]:
     pairs = torch.stack([lenet.eigenvalues[:2], lenet.eigenvalue_stderr[:2]], 1) / lenet.eigenvalues.mean()
     return lenet.metadata["num_networks"], *(f"{value:.0f}" for value in pairs.flatten().tolist())
 
+
+CHAPTER_3 = [
+    Stated(
+        "At $\\sigma = {:g}$ it learns both to 100 %, but takes {:.0f} and {:.0f} steps, where {} other waves take "
+        "{:.0f} to {:.0f}.",
+        slow_waves_of_resnet,
+    ),
+]
 
 CHAPTER_4 = [
     Stated("with the {} networks of the wall ${} \\pm {}$ against ${} \\pm {}$ times the mean", first_eigenvalues),
@@ -1779,6 +1804,10 @@ def lowest_group_of_resnet() -> tuple[float, int, float]:
 
 CHAPTER_06 = [
     Stated(
+        "With $\\sigma = {:g}$ LeNet did: of {} waves that its linear part has lost it is right on {} % or more at {},",
+        lost_waves_of_lenet,
+    ),
+    Stated(
         "none of the four networks learned a wave: no accuracy exceeds {} %",
         lambda: within(100 * closed_form_over_waves().query("alpha < 0.1").accuracy.max(), 5),
     ),
@@ -1830,6 +1859,7 @@ CHAPTER_06 = [
 CHAPTERS = {
     "01-directional-bias": CHAPTER_1,
     "02-pooling-information": CHAPTER_2,
+    "03-pooling-optimization": CHAPTER_3,
     "04-nads": CHAPTER_4,
     "04b-estimating-nads": CHAPTER_4B,
     "05-nads-and-learning": CHAPTER_5,
