@@ -85,7 +85,7 @@ def plot_thresholds(
     )
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=[0.45, 1.02])
     alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
-    return finish(figure, title, alt, height=420, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})
+    return finish(figure, title, alt, height=370, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})
 
 
 class OneCurve(NamedTuple):
