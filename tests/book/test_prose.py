@@ -244,8 +244,8 @@ def one_weight_in() -> int:
     return int(round(pooled / (without - pooled), -2))
 
 
-def vgg_without_pooling() -> tuple[str, str, str]:
-    values = over_waves("A3", "vgg11").train_accuracy
+def trained_without_pooling(architecture: str) -> tuple[str, str, str]:
+    values = over_waves("A3", architecture).train_accuracy
     return spelt(len(values)), *extremes(values)
 
 
@@ -340,7 +340,14 @@ CHAPTER_1 = [
         "waves",
         resnet_without_pooling,
     ),
-    Stated("on {} waves only, and it did not learn its training samples: {} to {} % of them", vgg_without_pooling),
+    Stated(
+        "on {} waves only, and it did not learn its training samples: {} to {} % of them",
+        lambda: trained_without_pooling("vgg11"),
+    ),
+    Stated(
+        "Nor did a DenseNet-121 of a quarter of the width, in {} epochs on {} waves: {} to {} % of them.",
+        lambda: (*made_with(largest("A3", "densenet121"), "epochs"), *trained_without_pooling("densenet121")),
+    ),
     Stated(
         "on {} waves of the grid it is no better than a coin",
         lambda: so(len(at_chance("A1", "lenet")) > len(accuracy("A1", "lenet")) / 2, "most"),
