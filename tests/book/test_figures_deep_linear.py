@@ -1,8 +1,10 @@
 """Figures of the deep linear model: what is drawn equals what was given, controls change what is shown."""
 
+import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from companion.chapter_03.figures import (
@@ -13,7 +15,7 @@ from companion.chapter_03.figures import (
     plot_steps,
 )
 from companion.chapter_03.landscape import two_weight_landscape
-from companion.chapter_03.measured import breaking_rates, mean_curvatures, prefilter, slow_frequencies
+from companion.chapter_03.measured import at_one_ninth, breaking_rates, mean_curvatures, prefilter, slow_frequencies
 from test_figures import assert_complete, shown, steps_of
 
 LANDSCAPES = {f"{m:g}": two_weight_landscape(m, learning_rate=0.1, steps=30, resolution=9) for m in (1.0, 0.5, 0.1)}
@@ -24,23 +26,28 @@ CHOICES = {
     "1/3": ({"best accuracy": ACCURACY}, {"both": STEPS, "one": STEPS * 2}),
     "1/30": ({"best accuracy": ACCURACY.flip(0)}, {"both": STEPS.flip(0), "one": torch.full((9,), math.inf)}),
 }
-ZETA = torch.logspace(-3, 1, 5)
-BY_ZETA = {
-    "0.1": {"measured": (ZETA, torch.tensor([900.0, 80.0, 9.0, 1.0, 1.0])), "formula": (ZETA, 1 / ZETA)},
-    "3": {"measured": (ZETA / 10, torch.tensor([math.inf, 500.0, 50.0, 5.0, 1.0])), "formula": (ZETA / 10, 1 / ZETA)},
-}
+COUNTS = pd.DataFrame(
+    {
+        "training": ["φ alone"] * 4 + ["batches"] * 4,
+        "sigma": [0.1, 0.1, 3.0, 3.0] * 2,
+        "response": [1.0, 0.01, 1.0, 0.01] * 2,
+        "kappa": [1.0, 99.0, 1.0, 9_000.0] * 2,
+        "zeta": [100.0, 0.01, 1 / 9, 1e-5] * 2,
+        "steps": [1.0, 100.0, 2.0, math.inf, 5.0, 500.0, 50.0, 2_000.0],
+    }
+)
 MULTIPLES = torch.logspace(-1, 0.5, 6)
 ENDS = {"φ alone": [0.5, 0.5, 0.5, 0.5, math.inf, math.inf], "both": torch.tensor([0.6, 0.7, 80.0, 1e9, 1e9, math.inf])}
 CURVE = torch.logspace(0.2, -1, 1001)
 LOSSES = {
-    "σ = 0.3": ({"ζ = 11": CURVE, "ζ = 1": CURVE * 1.1}, 0.08),
-    "σ = 3": ({"ζ = 11": CURVE + 0.9, "ζ = 1": CURVE + 1}, 0.9),
+    "σ = 0.3": ({"m = 1": CURVE, "m = 0.3": CURVE * 1.1}, 0.08),
+    "σ = 3": ({"m = 1": CURVE + 0.9, "m = 0.3": CURVE + 1}, 0.9),
 }
 BUILDERS = {
     "landscapes": lambda **o: plot_landscapes(LANDSCAPES, prefix="m = ", **o),
     "accuracy and steps": lambda **o: plot_accuracy_and_steps(FREQUENCIES, CHOICES, prefix="weakest ", **o),
     "learning rates": lambda **o: plot_learning_rates(MULTIPLES, ENDS, **o),
-    "steps": lambda **o: plot_steps(BY_ZETA, dashed=["formula"], **o),
+    "steps": lambda **o: plot_steps(COUNTS, **o),
     "losses": lambda **o: plot_losses(LOSSES, **o),
 }
 
@@ -102,18 +109,28 @@ def test_learning_rates_are_drawn_up_to_the_highest_loss_with_the_limit():
     assert "a nowhere" in fine.layout.meta["alt"]
 
 
-def test_steps_slider_leaves_the_axes_alone():
+def test_steps_are_drawn_against_the_response_and_against_kappa():
     figure = BUILDERS["steps"]()
-    for number, curves in enumerate(BY_ZETA.values()):
-        for trace, (zeta, steps) in zip(shown(figure, number), curves.values(), strict=True):
-            np.testing.assert_allclose(trace.x, zeta, rtol=1e-6)
-            np.testing.assert_allclose(trace.y, steps.where(steps < math.inf, torch.nan), rtol=1e-6)
-    assert figure.layout.xaxis.range[0] < -4 and figure.layout.xaxis.range[1] > 1
-    assert figure.layout.yaxis.range[1] > 3
-    assert list(figure.layout.xaxis.tickvals) == [1e-4, 1e-3, 1e-2, 1e-1, 1, 10]
-    assert figure.layout.xaxis.ticktext[0] == "10<sup>−4</sup>"
-    assert list(figure.layout.yaxis.ticktext) == ["0.1", "1", "10", "100", "1000"]
-    assert all("range" not in str(step.args) for step in steps_of(figure))
+    buttons = figure.layout.updatemenus[0].buttons
+    assert [button.label for button in buttons] == ["φ alone", "batches"]
+    for button in buttons:
+        visible = button.args[0]["visible"]
+        *measured, formula = (trace for trace, on in zip(figure.data, visible, strict=True) if on)
+        rows = COUNTS[(COUNTS.training == button.label) & np.isfinite(COUNTS.steps)]
+        for trace, (sigma, x) in zip(measured, itertools.product((0.1, 3.0), ("response", "kappa")), strict=True):
+            wanted = rows[rows.sigma == sigma]
+            np.testing.assert_array_equal(trace.x, wanted[x])
+            np.testing.assert_array_equal(trace.y, wanted.steps)
+        # From large κ on: ln 10 / 2 steps for each unit of it.
+        assert formula.y[-1] == pytest.approx(9_000 * math.log(10) / 2, rel=1e-3)
+    assert figure.layout.xaxis.title.text == "response m[ℓ]" and figure.layout.xaxis2.title.text == "κ(ℓ)"
+
+
+def test_steps_at_one_ninth_lie_between_their_neighbours():
+    table = at_one_ninth(COUNTS)
+    assert table.loc["φ alone", "σ = 3"] == pytest.approx(2)
+    place = math.log(1 / 9 / 0.01) / math.log(100 / 0.01)
+    assert table.loc["batches", "σ = 0.1"] == pytest.approx(500 ** (1 - place) * 5**place)
 
 
 def test_losses_are_thinned_out_and_counted_from_the_least():
@@ -123,7 +140,7 @@ def test_losses_are_thinned_out_and_counted_from_the_least():
             assert trace.x[0] == 1 and trace.x[-1] == 1000 and len(trace.x) <= 120
             np.testing.assert_allclose(trace.y, losses[trace.x.astype(int)] - least, rtol=1e-5, atol=1e-6)
     assert figure.layout.yaxis.type == "log" and tuple(figure.layout.yaxis.range) == (-3, 1)
-    assert "σ = 3: ζ = 11 0.1" in figure.layout.meta["alt"]
+    assert "σ = 3: m = 1 0.1" in figure.layout.meta["alt"]
 
 
 @pytest.mark.parametrize("name", ["learning rates", "steps", "losses", "accuracy and steps"])

@@ -16,10 +16,10 @@ from companion.chapter_03.measured import (
     at_one_ninth,
     breaking_rates,
     draws,
+    fewest_steps,
     mean_curvatures,
     prefilter,
     slow_frequencies,
-    steps_by_ratio,
 )
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "breaking_rates",
     "critical_learning_rate",
     "draws",
+    "fewest_steps",
     "landscape_explorer",
     "mean_curvatures",
     "plot_accuracy_and_steps",
@@ -37,7 +38,6 @@ __all__ = [
     "plot_steps",
     "prefilter",
     "slow_frequencies",
-    "steps_by_ratio",
     "steps_to_fraction",
     "steps_to_loss",
     "train_deep_linear",

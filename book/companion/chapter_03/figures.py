@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from companion.chapter_03.descent import steps_to_fraction
 from companion.chapter_03.landscape import Landscape
 from companion.figures.curves import plot_curves
 from companion.parts import (
@@ -19,6 +22,7 @@ from companion.parts import (
     as_mapping,
     as_vector,
     buttons_for,
+    dropdown_layout,
     finish,
     open_at,
     slider_layout,
@@ -31,6 +35,7 @@ __all__ = ["plot_accuracy_and_steps", "plot_landscapes", "plot_learning_rates", 
 # Losses above this share one colour: the valley is what matters. A network that always answers 0 has the loss 1.
 HIGHEST = 2.0
 _BROKEN = 10.0  # losses of trainings are drawn up to here
+_NAMES = {"response": "response m[ℓ]", "kappa": "κ(ℓ)"}
 PATH, _FAINT = "#ff8c1a", "rgba(128, 128, 128, 0.45)"
 
 
@@ -283,56 +288,67 @@ def plot_learning_rates(
     return _two_columns(figure, len(curves), title)
 
 
-def plot_steps(
-    choices: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
-    title: str | None = None,
-    *,
-    dashed: Sequence[str] = (),
-    first: str | None = None,
-    mark: tuple[float, str] | None = None,
-) -> go.Figure:
-    """Draw numbers of steps against ζ, both on logarithmic axes that stay the same while a slider chooses.
+def plot_steps(table: pd.DataFrame, title: str | None = None) -> go.Figure:
+    """Draw numbers of steps against the response of the filter and against κ, with a dropdown over the trainings.
+
+    On the right stands what gradient descent takes by the formula at η = 1 / max h, where one tenth of the way is left.
 
     Parameters
     ----------
-    choices
-        From the label of a choice to curves: from a name to ζ and steps. Infinite steps are left out.
-    dashed
-        Names of curves that are drawn dashed: predictions.
-    first
-        The choice on which the figure opens.
-    mark
-        A value of ζ that the text names, and its name.
+    table
+        Columns ``training``, ``sigma``, ``response``, ``kappa`` and ``steps``; infinite steps are left out.
     """
-    shown: dict[str, dict[str, tuple[Array, Array]]] = {}
-    for label, curves in as_mapping(choices, "choices").items():
-        shown[label] = {}
-        for name, (zeta, steps) in as_mapping(curves, f"the curves of {label!r}").items():
-            y = as_array(steps, name)
-            shown[label][name] = (as_array(zeta, f"ζ of {name!r}"), np.where(np.isfinite(y), y, np.nan))
-    points = [pair for curves in shown.values() for pair in curves.values()]
-    figure = plot_curves(
-        shown,
-        "ζ(ℓ)",
-        "steps",
-        title,
-        choose="slider",
-        prefix="σ = ",
-        dashed=dashed,
-        x_log=True,
-        y_log=True,
-        y_format=".0f",
+    trainings, sigmas = list(table.training.unique()), list(table.sigma.unique())
+    figure = make_subplots(1, 2, shared_yaxes=True, horizontal_spacing=0.06)
+    groups: list[Hashable] = []
+    for training, (number, sigma), (column, x) in itertools.product(
+        trainings, enumerate(sigmas), enumerate(("response", "kappa"), 1)
+    ):
+        rows = table[(table.training == training) & (table.sigma == sigma) & np.isfinite(table.steps)]
+        figure.add_scatter(
+            x=rows[x],
+            y=rows.steps,
+            name=f"σ = {sigma:g}",
+            mode="lines+markers",
+            line={"color": COLOURS[number], "width": 2},
+            marker={"size": 5},
+            showlegend=column == 1,
+            visible=training == trainings[0],
+            hovertemplate=f"σ = {sigma:g}, {_NAMES[x]} %{{x:.3g}}<br>%{{y:.0f}} steps<extra></extra>",
+            row=1,
+            col=column,
+        )
+        groups.append(trainings.index(training))
+    kappa = np.geomspace(1, table.kappa.max(), 60)
+    line = {"color": _FAINT, "dash": "dash", "width": 2}
+    formula = steps_to_fraction(1 / kappa, 1.0).numpy()
+    figure.add_scatter(x=kappa, y=formula, name="formula", mode="lines", line=line, row=1, col=2)
+    for column, x in enumerate(("response", "kappa"), 1):
+        ends = np.log10([table[x].min(), table[x].max()])
+        update = {"title": _NAMES[x], "type": "log", "range": [ends[0] - 0.12, ends[1] + 0.12], **_decades(ends)}
+        figure.update_xaxes(**update, row=1, col=column)
+    finite = table.steps[np.isfinite(table.steps)]
+    ends = np.log10([1, finite.max()])
+    figure.update_yaxes(type="log", range=[-0.15, ends[1] + 0.15], **_decades(ends))
+    figure.update_yaxes(title="steps", row=1, col=1)
+    buttons = buttons_for(trainings, groups)
+    for button in buttons:
+        button["args"][0]["visible"].append(True)  # the formula's curve stays
+    alt = f"{title or 'Steps to learn'}, against the response and against κ, for σ = " + ", ".join(
+        f"{sigma:g}" for sigma in sigmas
     )
-    for update, axis in ((figure.update_xaxes, 0), (figure.update_yaxes, 1)):
-        values = np.concatenate([pair[axis] for pair in points])
-        ends = np.log10([np.nanmin(values), np.nanmax(values)])
-        update(range=[ends[0] - 0.15, ends[1] + 0.15], **_decades(ends))
-    if mark is not None:
-        figure.add_vline(mark[0], line={"color": _FAINT, "dash": "dot"})
-        figure.add_annotation(x=np.log10(mark[0]), y=1, yref="paper", text=mark[1], showarrow=False, xanchor="left")
-    if first is not None:
-        open_at(figure, list(shown).index(first))
-    return _two_columns(figure, len(next(iter(shown.values()))), title)
+    alt += f". A dropdown chooses the training: {', '.join(trainings)}."
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"}
+    figure = finish(
+        figure,
+        title,
+        alt,
+        height=280,
+        margin={"l": 56, "r": 12, "t": 0, "b": 52},
+        legend=legend,
+        updatemenus=[dropdown_layout(buttons)],
+    )
+    return _two_columns(figure, len(sigmas) + 1, title, control=44)
 
 
 def plot_losses(
@@ -381,7 +397,7 @@ def _two_columns(figure: go.Figure, entries: int, title: str | None, control: in
     before = figure.layout.margin.t
     rows = -(-entries // 2)
     top = 16 + 22 * (wrap(title).count("<br>") + 1) + 20 * rows + control
-    legend = {"entrywidth": 0.5, "entrywidthmode": "fraction", "font": {"size": 11}, "x": -0.06}
+    legend = {"entrywidth": 0.5, "entrywidthmode": "fraction", "font": {"size": 11}, "x": -0.06, "y": 1.03}
     figure.update_layout(legend=legend, margin={"t": top}, height=figure.layout.height + top - before)
     if control:
         figure.layout.updatemenus[0].pad.b = 20 * rows + 14

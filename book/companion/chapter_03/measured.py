@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -24,15 +25,14 @@ __all__ = [
     "at_one_ninth",
     "breaking_rates",
     "draws",
+    "fewest_steps",
     "mean_curvatures",
     "prefilter",
     "slow_frequencies",
-    "steps_by_ratio",
 ]
 
 _SIZE, _STRIDE = 128, 4  # as in the paper's figure 4
 _START: dict[str, Any] = {"sigma_phi": 0.01, "weights": "rademacher"}  # θ = ±1, φ near 0
-Curves = dict[str, tuple[Any, Any]]
 
 
 def prefilter(weakest: float) -> Tensor:
@@ -97,47 +97,52 @@ def breaking_rates(m: Tensor, frequency: int, steps: int, seed: int) -> tuple[Te
     return multiples, ends, 2 / float(largest) / limit
 
 
-def steps_by_ratio(
+def fewest_steps(
     m: Tensor, frequencies: Sequence[int], sigmas: Sequence[float], *, steps: int, num_seeds: int, seed: int
-) -> dict[str, Curves]:
-    """ζ and the fewest steps to learn each frequency, over nine learning rates; by σ, by kind of training."""
-    fractions = 0.95 * 2.0 ** -torch.arange(9.0, dtype=torch.float64)  # of the predicted limit
-    tried = [f for f in frequencies for _ in fractions]
+) -> pd.DataFrame:
+    """The fewest steps to learn each frequency, over nine learning rates; a row for each training, σ and frequency.
 
-    def fewest(sigma: float, **kind: Any) -> Tensor:
-        limits = critical_learning_rate(m, _STRIDE, epsilon=1.0, sigma=sigma)[list(frequencies)]
+    Columns ``training``, ``sigma``, ``response``, ``kappa``, ``zeta`` and ``steps``, the median over seeds.
+    """
+    places = list(frequencies)
+    fractions = 0.95 * 2.0 ** -torch.arange(9.0, dtype=torch.float64)  # of the predicted limit
+    tried = [f for f in places for _ in fractions]
+    kinds: dict[str, dict[str, Any]] = {
+        "φ alone": {"learn": "phi"},
+        "φ and θ": {},
+        "batches of 32": {"learn": "phi", "batch_size": 32},
+    }
+    tables = []
+    for (name, kind), sigma in itertools.product(kinds.items(), sigmas):
+        limits = critical_learning_rate(m, _STRIDE, epsilon=1.0, sigma=sigma)[places]
         rates = (limits[:, None] * fractions).flatten()
         least, found = sigma**2 / (1 + sigma**2), []
         for k in range(seed, seed + num_seeds):
             options = {"learning_rate": rates, "steps": steps, "sigma": sigma, "seed": k, **_START, **kind}
             losses = train_deep_linear(m, _STRIDE, tried, **options)
             counts = steps_to_loss(losses, least + 0.1 * (1 - least), settle=True)
-            found.append(counts.view(len(frequencies), -1).amin(1))
-        return torch.stack(found).median(0).values
-
-    choices = {}
-    for sigma in sigmas:
-        zeta = deep_linear.curvature_ratio(m, 1.0, sigma)[list(frequencies)]
-        kappa = deep_linear.condition_number(m, 1.0, sigma)[list(frequencies)]
-        counts = {
-            "φ alone": fewest(sigma, learn="phi"),
-            "φ and θ": fewest(sigma),
-            "batches of 32": fewest(sigma, learn="phi", batch_size=32),
-            "formula": steps_to_fraction(1 / kappa, 1.0),
+            found.append(counts.view(len(places), -1).amin(1))
+        columns = {
+            "training": name,
+            "sigma": sigma,
+            "response": m[places],
+            "kappa": deep_linear.condition_number(m, 1.0, sigma)[places],
+            "zeta": deep_linear.curvature_ratio(m, 1.0, sigma)[places],
+            "steps": torch.stack(found).median(0).values,
         }
-        choices[f"{sigma:g}"] = {name: (zeta, count) for name, count in counts.items()}
-    return choices
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
 
 
-def at_one_ninth(choices: dict[str, Curves]) -> pd.DataFrame:
-    """Steps at ζ = 1/9, by kind of training and σ: on straight lines between the points, on logarithmic axes."""
-    table = {}
-    for sigma, curves in choices.items():
-        table[f"σ = {sigma}"] = {
-            name: math.exp(np.interp(math.log(1 / 9), zeta.flip(0).log().numpy(), count.flip(0).log().numpy()))
-            for name, (zeta, count) in curves.items()
-        }
-    return pd.DataFrame(table).rename_axis("steps at ζ = 1/9")
+def at_one_ninth(table: pd.DataFrame) -> pd.DataFrame:
+    """Steps at ζ = 1/9, by training and σ: on straight lines between the points, on logarithmic axes."""
+
+    def between(rows: pd.DataFrame) -> float:
+        rows = rows.sort_values("zeta")
+        return math.exp(np.interp(math.log(1 / 9), np.log(rows.zeta), np.log(rows.steps)))
+
+    steps = table.groupby(["training", "sigma"], sort=False)[["zeta", "steps"]].apply(between).unstack()
+    return steps.rename(columns="σ = {:g}".format).rename_axis("steps at ζ = 1/9").rename_axis(None, axis=1)
 
 
 def slow_frequencies(
