@@ -53,8 +53,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const drawn = figure._fullLayout;
     if (!drawn || !figure.layout.meta || !figure.layout.meta.square) return;
     const { xaxis, yaxis, height } = drawn;
-    const unused = yaxis._length / (yaxis.domain[1] - yaxis.domain[0]) -
-      xaxis._length * Math.abs((yaxis.range[1] - yaxis.range[0]) / (xaxis.range[1] - xaxis.range[0]));
+    const [low, high] = figure.layout.yaxis.domain || [0, 1]; /* one row of several has a part of the height */
+    const wanted = xaxis._length * Math.abs((yaxis.range[1] - yaxis.range[0]) / (xaxis.range[1] - xaxis.range[0]));
+    const unused = drawn._size.h - wanted / (high - low);
     if (unused > 20) setHeight(figure, height - unused);
   });
 });
@@ -84,15 +85,35 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
-/* A sheet of pictures is as high as its width allows: on a telephone nothing but blank would follow it. */
+/* A sheet of pictures is as high as its width allows: on a telephone nothing but blank would follow it. There the pictures of a
+   wall would be too small to see, so each of its long rows becomes two. */
 document.addEventListener("DOMContentLoaded", () => {
+  const fold = (figure, { count, height, width, gap, named }) => {
+    const [wide, between] = [Math.ceil(count / 2) * width, named ? gap : 3];
+    const nothing = -128;
+    const lines = Array.from(figure._fullData[0].z, (line) => Array.from(line));
+    const z = [];
+    for (let top = 0; top < lines.length; top += gap + height) {
+      const block = lines.slice(top, top + gap + height);
+      block.forEach((line) => z.push(line.slice(0, wide)));
+      for (let k = 0; k < between; k++) z.push(Array(wide).fill(nothing));
+      block.slice(gap).forEach((line) => z.push([...line.slice(wide), ...Array(2 * wide - line.length).fill(nothing)]));
+    }
+    const annotations = figure.layout.annotations.map((label) => {
+      const row = Math.floor(label.y / (gap + height));
+      const second = label.x >= wide - 1;
+      return { ...label, x: label.x - second * wide, y: label.y + (row + second) * (between + height) };
+    });
+    Plotly.update(figure, { z: [z] }, { annotations });
+    return z.length / wide;
+  };
   document.querySelectorAll(".plotly-graph-div").forEach((figure) => {
-    const ratio = figure.layout && figure.layout.meta && figure.layout.meta.sheet;
-    if (!ratio) return;
+    const { sheet, wall } = (figure.layout && figure.layout.meta) || {};
+    if (!sheet) return;
+    const ratio = wall && wall.count > 7 && figure.clientWidth < 500 ? fold(figure, wall) : sheet;
     const { l, r, t, b } = figure.layout.margin;
     const height = Math.round(t + b + ratio * (figure.clientWidth - l - r));
-    if (height >= figure.layout.height) return;
-    setHeight(figure, height);
+    if (height < figure.layout.height || ratio !== sheet) setHeight(figure, height);
   });
 });
 

@@ -1,16 +1,20 @@
 """Right and wrong answers to the exercises of chapter 4."""
 
-import math
-
 
 def alignment(covariance, v):
     v = v / v.norm()
     return v @ covariance @ v
 
 
+def shuffled(nads, order):
+    moved = nads.clone()
+    moved[:, order] = nads
+    return moved
+
+
 SOLUTIONS = {
     "04-1": (0.5, 0.5),
-    "04-2": 1 / (3 * 32 * 32),
+    "04-2": shuffled,
     "04-3": (1024, 13, 2),
     "04-4": alignment,
     "04-6": lambda spread, pixels: pixels / (spread**0.5 - 1) ** 2,
@@ -25,12 +29,12 @@ WRONG = [
     ("04-1", (0.5, 0), "alike"),
     ("04-1", (-0.5, -0.5), "sign"),
     ("04-1", (0.502, 0.5), "Hint"),  # off by twice the tolerance
-    ("04-2", 1 / 1024, "bound"),
-    ("04-2", 1 / 32, "bound"),
-    ("04-2", math.sqrt(1 / 3072), "standard deviation"),
-    ("04-2", 1 / 3, "trace"),
-    ("04-2", 1 / 96, "number of pixels"),
-    ("04-2", 1.0, "Hint"),
+    ("04-2", lambda nads, order: nads[:, order], "the other way"),
+    ("04-2", lambda nads, order: nads[order], "order of the NADs"),
+    ("04-2", lambda nads, order: nads[order][:, order], "both"),
+    ("04-2", lambda nads, order: nads, "Nothing"),
+    ("04-2", lambda nads, order: nads.flip(1), "Hint"),
+    ("04-2", lambda nads, order: nads[:2], "shape"),
     ("04-3", (1000, 13, 2), "rank 1"),
     ("04-3", (1024, 12, 2), "missing"),
     ("04-3", (1024, 84, 2), "each feature"),

@@ -15,29 +15,28 @@ from companion.grading import (
     call_on,
     close,
     compare,
-    compare_number,
     read_number,
     read_numbers,
 )
 
 
-def _grade_logistic_covariance(answer: Any) -> str | None:
-    # nn.Linear draws its weights uniformly from [−a, a] with a = 1/√(fan in); such a weight has variance a²/3.
-    fan_in = 32 * 32
-    bound = 1 / math.sqrt(fan_in)
-    expected = bound**2 / 3
-    return compare_number(
-        answer,
-        expected,
-        2e-3 * expected,
-        (
-            (bound**2, "This is the square of the uniform distribution's bound; its variance is smaller."),
-            (bound, "This is the uniform distribution's bound; its variance is asked for."),
-            (math.sqrt(expected), "This is the standard deviation of a weight; a covariance holds its square."),
-            (fan_in * expected, "This is the trace of the covariance, the sum of all D eigenvalues."),
-            (32**-1 / 3, "D is the number of pixels, 32 × 32, not the image's side."),
-        ),
-    )
+def _grade_shuffled(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(2)
+    basis = torch.linalg.qr(torch.randn(7, 7, generator=generator, dtype=torch.float64)).Q
+    order = torch.tensor([2, 0, 4, 1, 6, 3, 5])  # not its own inverse
+    given = call(answer, "shuffled(nads, order)", "a tensor as large as nads", basis.clone(), order.clone())
+    moved = torch.as_tensor(given, dtype=torch.float64)
+    if moved.shape != basis.shape:
+        raise UnexpectedAnswer(f"Your function returned the shape {tuple(moved.shape)}, for NADs of shape (7, 7).")
+    if torch.allclose(moved[:, order], basis):
+        return None
+    mistakes = {
+        "This shuffles the other way: your picture, taken in that order, must be LeNet's again.": basis[:, order],
+        "This changes the order of the NADs. Their pixels are to be moved.": basis[order],
+        "This moves both the pixels and the order of the NADs.": basis[order][:, order],
+        "Nothing has moved.": basis,
+    }
+    return next((remark for remark, other in mistakes.items() if torch.allclose(moved, other)), "")
 
 
 _ALIGNMENT_SIGNATURE = "alignment(covariance, v)"
@@ -164,14 +163,14 @@ EXERCISES = (
     ),
     Exercise(
         id="04-2",
-        summary="The gradient covariance of logistic regression on 1,024 pixels is c I. What is c?",
-        grade=_grade_logistic_covariance,
+        summary="The NADs of LeNet behind a permutation of the pixels, from LeNet's own.",
+        grade=_grade_shuffled,
         hints=(
-            "The gradient of a linear model with respect to its input is its weight vector.",
-            "So c is the variance of one weight. How does torch.nn.Linear initialise its weights?",
-            "They are uniform on [−a, a] with a = 1/√D, and such a variable has variance a²/3.",
+            "The new network gives on u what LeNet gives on u[order].",
+            "So u[order] is one of LeNet's NADs. Where in u does its pixel k stand?",
+            "At order[k]: moved[:, order] = nads.",
         ),
-        praise="That is right. Logistic regression prefers no direction at all.",
+        praise="That is right. The taste is the same, for shuffled pictures.",
     ),
     Exercise(
         id="04-3",

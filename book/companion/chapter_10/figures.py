@@ -197,13 +197,10 @@ def plot_sections(
         figure.add_trace(_section_trace(axis, values), row, column)
         _add_plane(figure, row, column, epsilons, float(axis[-1]))
     top = 24 + 18 * lines + title_height(title)
-    return finish(
-        figure,
-        title,
-        alt,
-        height=(300 if columns == 2 else 250) * rows + top,
-        margin={"l": 50, "r": 12, "t": top, "b": 50},
-    )
+    height = (300 if columns == 2 else 250) * rows + top
+    finish(figure, title, alt, height=height, margin={"l": 50, "r": 12, "t": top, "b": 50})
+    figure.layout.meta = {**figure.layout.meta, "square": True}
+    return figure
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -69,7 +69,8 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     figure.update_xaxes(visible=False, constrain="domain")
     figure.update_yaxes(visible=False, autorange="reversed", scaleanchor="x", constrain="domain")
     margin = {"l": 12, "r": 12, "t": 46, "b": 12}
-    figure.layout.meta = {"sheet": wall.shape[0] / wall.shape[1]}  # for the page's script
+    cut = {"count": count, "height": height, "width": width + _GAP, "gap": gap, "named": max(map(len, labels)) > 1}
+    figure.layout.meta = {"sheet": wall.shape[0] / wall.shape[1], "wall": cut}  # for the page's script
     if alt is None:
         alt = f"{title or 'Directions'}: {count} images in each row, for {', '.join(given)}."
     return finish(figure, title, alt, height=70 + round(_WIDTH * wall.shape[0] / wall.shape[1]), margin=margin)
