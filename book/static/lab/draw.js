@@ -5,7 +5,7 @@
 (function draw() {
   const { make, slider, button, minus } = NADLAB;
   const [LOW, HIGH] = [-4, 3]; // decades of α that the map's colours span
-  const WALL = 24;
+  const WALL = 20; // whole rows of four, five or ten
   const SINE = Math.PI / 2;
 
   const colour = (value) => NADLAB.sequential((Math.log10(value) - LOW) / (HIGH - LOW));
