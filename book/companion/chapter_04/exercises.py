@@ -157,10 +157,13 @@ def _grade_named(answer: Any) -> str | None:
         ([9.0, 7.0, 5.0, 3.0, 2.0, 1.9], [0.9, 0.6, 0.1, 0.1, 0.1, 0.1]),
         ([20.0, 17.2, 12.0, 8.5, 8.0, 2.0], [1.0, 0.5, 1.0, 0.8, 0.9, 0.3]),
     ]
-    arguments = [tuple(torch.tensor(part, dtype=torch.float64) for part in case) for case in cases]
+    arguments = [
+        (torch.tensor(values, dtype=torch.float64), torch.tensor(errors, dtype=torch.float64))
+        for values, errors in cases
+    ]
     given = []
-    for values, errors in arguments:
-        returned = call(answer, "named(values, errors)", "the numbers of NADs", values.clone(), errors.clone())
+    for pair in arguments:
+        returned = call(answer, "named(values, errors)", "the numbers of NADs", *(part.clone() for part in pair))
         given.append(_read_indices(returned))
     mistakes: list[tuple[dict[str, Any], str]] = [
         ({"factor": 1}, "A gap is clear if it is more than *twice* its error."),
