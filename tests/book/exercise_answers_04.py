@@ -12,13 +12,30 @@ def shuffled(nads, order):
     return moved
 
 
+def clear(values, errors, combine=math.hypot, factor=2):
+    """Behind which NADs the gap is clear."""
+    pairs = zip(values.tolist(), values.tolist()[1:], errors.tolist(), errors.tolist()[1:], strict=False)
+    return [k for k, (one, next_one, a, b) in enumerate(pairs) if one - next_one > factor * combine(a, b)]
+
+
+def named(values, errors, **changed):
+    behind = clear(values, errors, **changed)
+    last = len(values) - 1
+    return [k for k in range(len(values)) if (k == 0 or k - 1 in behind) and (k == last or k in behind)]
+
+
+def fails_below(slopes, norms):
+    return (slopes * norms).mean() / (slopes.square().mean() * norms.square().mean()).sqrt()
+
+
 SOLUTIONS = {
     "04-1": (0.5, 0.5),
     "04-2": shuffled,
     "04-3": (1024, 13, 2),
     "04-4": alignment,
-    "04-6": lambda spread, pixels: pixels / (spread**0.5 - 1) ** 2,
-    "04-5": lambda q: 1 - (1 - q) / 4,
+    "04-5": named,
+    "04-6": lambda q: 1 - (1 - q) / 4,
+    "04-7": fails_below,
 }
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
@@ -45,14 +62,26 @@ WRONG = [
     ("04-4", lambda c, v: (c @ v).norm() / v.norm(), "‖Cv‖"),
     ("04-4", lambda c, v: (v @ c @ v).sqrt() / v.norm(), "square root"),
     ("04-4", lambda c, v: c.trace(), "Hint"),
-    ("04-6", lambda s, d: d / (s - 1) ** 2, "root of the spread"),
-    ("04-6", lambda s, d: d * (s**0.5 - 1) ** 2, "narrower"),
-    ("04-6", lambda s, d: d / (s**0.5 - 1), "both sides"),
-    ("04-6", lambda s, d: d / (1 - s**-0.5) ** 2, "lower edge"),
-    ("04-6", lambda s, d: d, "Hint"),
-    ("04-5", lambda q: q, "twice the networks"),
-    ("04-5", lambda q: (1 + q) / 2, "beside the truth."),
-    ("04-5", lambda q: q**0.5, "nearly"),
-    ("04-5", lambda q: (1 - q) / 4, "take it from 1"),
-    ("04-5", lambda q: q**2, "Hint"),
+    ("04-5", lambda v, e: named(v, e, factor=1), "*twice*"),
+    ("04-5", lambda v, e: named(v, e, combine=lambda a, b: a + b), "as squares"),
+    ("04-5", lambda v, e: named(v, e, combine=lambda a, b: a), "neighbour's"),
+    ("04-5", lambda v, e: named(v, e, combine=lambda a, b: a * a + b * b), "take its root"),
+    ("04-5", lambda v, e: [k for k in named(v, e) if 0 < k < len(v) - 1], "no other to fear"),
+    ("04-5", lambda v, e: [*clear(v, e), len(v) - 1], "one before it"),
+    ("04-5", lambda v, e: [0] + [k + 1 for k in clear(v, e)], "one behind it"),
+    ("04-5", lambda v, e: {0, len(v) - 1} | {k + i for k in clear(v, e) for i in (0, 1)}, "both have to be clear"),
+    ("04-5", lambda v, e: [0], "Hint"),
+    ("04-5", lambda v, e: 0, "the numbers of NADs"),
+    ("04-5", lambda v, e: [0.5], "not whole"),
+    ("04-6", lambda q: q, "twice the networks"),
+    ("04-6", lambda q: (1 + q) / 2, "beside the truth."),
+    ("04-6", lambda q: q**0.5, "nearly"),
+    ("04-6", lambda q: (1 - q) / 4, "take it from 1"),
+    ("04-6", lambda q: q**2, "Hint"),
+    ("04-7", lambda s, n: 1.0, "below the left-hand side"),
+    ("04-7", lambda s, n: 1 / fails_below(s, n), "other way round"),
+    ("04-7", lambda s, n: fails_below(s, n) ** 0.5, "divide both sides"),
+    ("04-7", lambda s, n: s.mean() * n.mean() / (s.square().mean() * n.square().mean()).sqrt(), "same network"),
+    ("04-7", lambda s, n: (s * n).mean(), "missing"),
+    ("04-7", lambda s, n: 0.5, "Hint"),
 ]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from companion.grading import (
@@ -15,6 +16,7 @@ from companion.grading import (
     call_on,
     close,
     compare,
+    describe,
     read_number,
     read_numbers,
 )
@@ -120,22 +122,92 @@ def _grade_fewest(answer: Any) -> str | None:
     return "The mirrored networks count, too: eight of them for each that is drawn."
 
 
-def _grade_networks_for(answer: Any) -> str | None:
-    cases = [(1.21, 1024), (4.0, 256), (2.0, 3072)]
-    mistakes = [
-        (lambda s, d: d / (s - 1) ** 2, "The edge is a square: (1 + √(D/n))². Take the root of the spread first."),
-        (
-            lambda s, d: d * (math.sqrt(s) - 1) ** 2,
-            "The other way round: for a narrower band more networks are needed.",
-        ),
-        (lambda s, d: d / (math.sqrt(s) - 1), "√(D/n) is what equals √spread − 1. Square both sides."),
-        (lambda s, d: d / (1 - 1 / math.sqrt(s)) ** 2, "This is the lower edge, (1 − √(D/n))²."),
+def _read_indices(answer: Any) -> list[int]:
+    """Read the answer as whole numbers, in rising order."""
+    if isinstance(answer, torch.Tensor | np.ndarray):
+        answer = answer.tolist()
+    if not isinstance(answer, tuple | list | set | range):
+        raise UnexpectedAnswer(f"Expected the numbers of NADs, such as [0, 3], but got {describe(answer)}.")
+    numbers = [read_number(entry) for entry in answer]
+    if any(number != int(number) for number in numbers):
+        raise UnexpectedAnswer("Expected the numbers of NADs, such as [0, 3], but some are not whole.")
+    return sorted(int(number) for number in numbers)
+
+
+def _named(
+    values: torch.Tensor,
+    errors: torch.Tensor,
+    combined: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = torch.hypot,
+    factor: float = 2,
+    sides: str = "both",
+    ends: bool = True,
+) -> list[int]:
+    clear = values[:-1] - values[1:] > factor * combined(errors[:-1], errors[1:])
+    end = torch.tensor([ends])
+    above, below = torch.cat([end, clear]), torch.cat([clear, end])
+    chosen = {"both": above & below, "above": above, "below": below, "either": above | below}[sides]
+    return chosen.nonzero().flatten().tolist()
+
+
+def _grade_named(answer: Any) -> str | None:
+    cases = [
+        # Each has a gap that only one of the mistakes below takes for clear, or for not clear.
+        ([30.0, 16.0, 16.0, 13.0, 10.0, 4.0, 3.0], [2.0, 1.0, 1.0, 0.8, 0.8, 0.8, 0.5]),
+        ([9.0, 7.0, 5.0, 3.0, 2.0, 1.9], [0.9, 0.6, 0.1, 0.1, 0.1, 0.1]),
+        ([20.0, 17.2, 12.0, 8.5, 8.0, 2.0], [1.0, 0.5, 1.0, 0.8, 0.9, 0.3]),
+    ]
+    arguments = [
+        (torch.tensor(values, dtype=torch.float64), torch.tensor(errors, dtype=torch.float64))
+        for values, errors in cases
+    ]
+    given = []
+    for pair in arguments:
+        returned = call(answer, "named(values, errors)", "the numbers of NADs", *(part.clone() for part in pair))
+        given.append(_read_indices(returned))
+    mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"factor": 1}, "A gap is clear if it is more than *twice* its error."),
+        ({"sides": "below"}, "The border behind a NAD is not enough: it has one before it, too."),
+        ({"sides": "above"}, "The border before a NAD is not enough: it has one behind it, too."),
+        ({"sides": "either"}, "One clear border is not enough: both have to be clear."),
+        ({"ends": False}, "The first NAD has only one neighbour, and so has the last: there is no other to fear."),
+        ({"combined": torch.add}, "Independent errors add as squares: √(e₁² + e₂²)."),
+        ({"combined": lambda one, other: one}, "The neighbour's eigenvalue has an error, too."),
+        ({"combined": lambda one, other: one**2 + other**2}, "This is the square of the error: take its root."),
     ]
 
-    def right(spread: float, pixels: int) -> float:
-        return pixels / (math.sqrt(spread) - 1) ** 2
+    def explained(**changed: Any) -> bool:
+        return given == [_named(*case, **changed) for case in arguments]
 
-    return compare(call_on(answer, "networks_for(spread, pixels)", cases), cases, right, mistakes)
+    if explained():
+        return None
+    return next((remark for changed, remark in mistakes if explained(**changed)), "")
+
+
+def _grade_fails_below(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(12)
+    cases = []
+    for number in (50, 200):
+        slopes = torch.randn(number, generator=generator, dtype=torch.float64).abs()
+        norms = slopes + torch.rand(number, generator=generator, dtype=torch.float64)
+        cases.append((slopes, 2 * norms))
+
+    def right(slopes: torch.Tensor, norms: torch.Tensor) -> float:
+        return float((slopes * norms).mean() / (slopes.square().mean() * norms.square().mean()).sqrt())
+
+    mistakes = [
+        (
+            lambda s, n: 1.0,
+            "Below 1 the printed bound is below the true one. It fails only where it is below the left-hand side, too.",
+        ),
+        (lambda s, n: 1 / right(s, n), "The other way round: the left-hand side over the bound at c₁ = 1."),
+        (lambda s, n: math.sqrt(right(s, n)), "The left-hand side has a factor c₁ as well: divide both sides by it."),
+        (
+            lambda s, n: float(s.mean() * n.mean()) * right(s, n) / float((s * n).mean()),
+            "Slope and norm belong to the same network: take the mean of their product.",
+        ),
+        (lambda s, n: float((s * n).mean()), "The two roots on the right-hand side are missing."),
+    ]
+    return compare(call_on(answer, "fails_below(slopes, norms)", cases), cases, right, mistakes)
 
 
 def _grade_whole(answer: Any) -> str | None:
@@ -196,6 +268,17 @@ EXERCISES = (
     ),
     Exercise(
         id="04-5",
+        summary="Write named(values, errors): which NADs have gaps to both neighbours of more than twice the error.",
+        grade=_grade_named,
+        hints=(
+            "values[:-1] - values[1:] are the gaps. The error of a gap is √(e₁² + e₂²), from those on its two sides.",
+            "A gap is clear if it is more than twice its error. NAD k lies between the gaps k − 1 and k.",
+            "The first has no gap before it and the last none behind it: count these as clear.",
+        ),
+        praise="That is right. Equal eigenvalues have no gap, so neither of the two is ever named.",
+    ),
+    Exercise(
+        id="04-6",
         summary="Write whole(q): the overlap of an estimate with the truth, from that of its two halves.",
         grade=_grade_whole,
         hints=(
@@ -206,14 +289,14 @@ EXERCISES = (
         praise="That is right, for q near 1: halves at 0.9 make a whole at 0.975.",
     ),
     Exercise(
-        id="04-6",
-        summary="Write networks_for(spread, pixels): how many gradients keep noise below spread times the mean.",
-        grade=_grade_networks_for,
+        id="04-7",
+        summary="Write fails_below(slopes, norms): the c₁ below which lemma 2, as printed with c₁², fails.",
+        grade=_grade_fails_below,
         hints=(
-            "The upper edge of the band, over the true eigenvalue, is (1 + √(D/n))².",
-            "Set it equal to the spread, and solve for n.",
-            "√(D/n) = √spread − 1, so n = D / (√spread − 1)².",
+            "For ψ'(t) = c₁ t + c₂ the left-hand side is c₁ E[s n] + c₂ E[n], for slopes s and norms n.",
+            "The terms with c₂ are equal. Compare c₁ E[s n] with c₁² √(E s²) √(E n²).",
+            "Divide by c₁: the printed bound fails while c₁ is below E[s n] / (√(E s²) √(E n²)).",
         ),
-        praise="That is right. For 32 × 32 pixels and a tenth more than the mean these are 430,000 single gradients.",
+        praise="That is right, and c₂ does not matter. Whether the printed bound holds depends on the units of q.",
     ),
 )
