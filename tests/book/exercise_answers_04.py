@@ -1,5 +1,7 @@
 """Right and wrong answers to the exercises of chapter 4."""
 
+import math
+
 
 def alignment(covariance, v):
     v = v / v.norm()
