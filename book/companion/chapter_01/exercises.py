@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import torch
 from scipy.stats import norm
@@ -162,16 +163,25 @@ def _grade_wave(answer: Any) -> str | None:
     return next((remark for expected, remark in mistakes if agrees(expected)), "")
 
 
+Place: TypeAlias = tuple[int, int]
+
+
+def _chosen(answer: Any, signature: str, places: Sequence[Place]) -> list[bool]:
+    """For each place, whether the reader's function chooses it."""
+    returned = []
+    for place in places:
+        value = call(answer, signature, "True or False", *place)
+        if not isinstance(value, bool):
+            raise UnexpectedAnswer(f"Expected True or False, but got {describe(value)}.")
+        returned.append(value)
+    return returned
+
+
 _LATTICE = tuple((i, j) for i in range(-16, 16, 2) for j in range(-16, 16, 2))
 
 
 def _grade_lattice(answer: Any) -> str | None:
-    returned = []
-    for place in _LATTICE:
-        value = call(answer, "is_lost(i, j)", "True or False", *place)
-        if not isinstance(value, bool):
-            raise UnexpectedAnswer(f"Expected True or False, but got {describe(value)}.")
-        returned.append(value)
+    returned = _chosen(answer, "is_lost(i, j)", _LATTICE)
     right = [i % 4 == 2 and j % 4 == 2 for i, j in _LATTICE]
     if returned == right:
         return None
@@ -181,6 +191,24 @@ def _grade_lattice(answer: Any) -> str | None:
         ([not one for one in right], "The other way round: these are the waves that it learns."),
         ([(i + j) % 4 == 0 for i, j in _LATTICE], "(4, 0) is among these, and it is learned."),
         ([i == j for i, j in _LATTICE], "Not only on the diagonal: point at (2, 6)."),
+    )
+    return next((remark for wrong, remark in mistakes if returned == wrong), "")
+
+
+_COARSE = tuple((i, j) for i in range(-16, 16, 4) for j in range(-16, 16, 4))
+
+
+def _grade_coins(answer: Any) -> str | None:
+    returned = _chosen(answer, "stays_a_coin(i, j)", _COARSE)
+    right = [8 in (abs(i), abs(j)) and 4 not in (abs(i), abs(j)) for i, j in _COARSE]
+    if returned == right:
+        return None
+    mistakes = (
+        ([8 in (abs(i), abs(j)) for i, j in _COARSE], "Nearly: (4, 8) has an 8, too, and is being learned."),
+        ([i % 8 == j % 8 == 0 for i, j in _COARSE], "(16, 0) and (0, 0) are learned, and (12, 8) is not."),
+        ([i % 8 == 0 or j % 8 == 0 for i, j in _COARSE], "(4, 0) is among these, and it is learned."),
+        ([8 in (i, j) and 4 not in (abs(i), abs(j)) for i, j in _COARSE], "(8, 0) and (−8, 0) are the same wave."),
+        ([not one for one in right], "The other way round: these are the waves that it learns, if slowly."),
     )
     return next((remark for wrong, remark in mistakes if returned == wrong), "")
 
@@ -230,5 +258,16 @@ EXERCISES = (
             "2 more than a multiple of 4: i % 4 == 2, and the same for j.",
         ),
         praise="That is right: a lattice, and whether a wave is smooth or rough plays no part in it.",
+    ),
+    Exercise(
+        id="01-5",
+        summary="Write stays_a_coin(i, j): whether LeNet tosses a coin on this wave, even with little noise.",
+        grade=_grade_coins,
+        hints=(
+            "Point at the crosses at the top of the figure, and write down their frequencies.",
+            "They are (8, 0), (0, 8), (8, ±8), (8, ±12), (12, ±8), (8, 16) and (16, 8). Which number do all have?",
+            "All have an 8. But (4, 8) and (8, 4) are no crosses: which number does no cross have?",
+        ),
+        praise="That is right. Each has an 8, and none has a 4.",
     ),
 )
