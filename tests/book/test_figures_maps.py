@@ -65,7 +65,7 @@ def test_named_frequencies_are_framed():
 def test_what_is_not_learned_stands_in_a_panel_without_numbers():
     columns = {"accuracy": [0.9, 0.5, 0.6, 0.55], "steps": [10.0, math.nan, 80.0, math.nan]}
     run = pd.DataFrame({**columns, "learned": [True, False, True, True]}, index=list("abcd"))
-    figure = plot_slowness({"LeNet": run, "ResNet-18": run.loc[["a"]]}, ["c"])
+    figure = plot_slowness({"LeNet": run, "ResNet-18": run.loc[["a"]]}, {"c": 15})
     late, never, learned, *_, other = figure.data
     assert list(learned.y) == [10, 80] and list(other.y) == [10]
     assert list(late.x) == [0.55] and list(never.x) == [0.5] and never.y[0] > late.y[0]

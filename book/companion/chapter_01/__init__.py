@@ -11,7 +11,8 @@ from companion.chapter_01.figures import (
     plot_unpooled,
     plot_wave_map,
 )
-from companion.chapter_01.maps import accuracies_by_direction, accuracy_maps, slowness, wave_names, waves_of
+from companion.chapter_01.maps import accuracies_by_direction, accuracy_maps, slowness, waves_of
+from companion.waves import wave_names
 
 __all__ = [
     "accuracies_by_direction",

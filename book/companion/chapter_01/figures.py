@@ -182,7 +182,7 @@ def plot_scores(scores: Mapping[str, Mapping[str, float]], title: str | None = N
     return _with_legend(figure, title, f"{title or 'Test accuracies'}: {ends}.", right=56)
 
 
-def plot_slowness(runs: Mapping[str, pd.DataFrame], marks: Sequence[str], title: str | None = None) -> go.Figure:
+def plot_slowness(runs: Mapping[str, pd.DataFrame], marks: Mapping[str, int], title: str | None = None) -> go.Figure:
     """Draw, over the accuracy that a wave came to in one training, the steps that it took in another.
 
     The waves that this training did not learn have no number of steps: they stand in a panel of their own, above.
@@ -193,7 +193,7 @@ def plot_slowness(runs: Mapping[str, pd.DataFrame], marks: Sequence[str], title:
         From a network's name to a row for each wave, by the wave's name: ``accuracy``; ``steps``, NaN where the second
         training did not get there; and whether it, too, was right on more new samples than a coin, ``learned``.
     marks
-        Waves that the text names; marked for the first network.
+        Waves that the text names, and how many pixels above its mark such a name stands; for the first network.
     """
     figure = make_subplots(2, 1, shared_xaxes=True, row_heights=[0.28, 0.72], vertical_spacing=0.06)
     parts = []
@@ -217,9 +217,9 @@ def plot_slowness(runs: Mapping[str, pd.DataFrame], marks: Sequence[str], title:
         hover = f"{name} on %{{customdata}}<br>accuracy %{{x:.1%}}, %{{y:.0f}} steps<extra></extra>"
         common = {"name": name, "mode": "markers", "marker": marker, "hovertemplate": hover}
         figure.add_scatter(x=done.accuracy, y=done.steps, customdata=done.index, **common, row=2, col=1)
-        for mark in done.index.intersection(marks) if not number else ():
+        for mark in done.index.intersection(list(marks)) if not number else ():
             x, y = float(done.accuracy[mark]), math.log10(done.steps[mark])
-            figure.add_annotation(x=x, y=y, text=mark, showarrow=False, yshift=-15, row=2, col=1)
+            figure.add_annotation(x=x, y=y, text=mark, showarrow=False, yshift=marks[mark], row=2, col=1)
         parts.append(f"{name} takes {done.steps.min():.0f} to {done.steps.max():.0f} steps on {len(done)} waves")
         parts += [f"{label} on {len(rows)}" for label, rows in bands.items() if len(rows)]
     figure.add_hline(0.5, line={"color": "rgba(128, 128, 128, 0.4)", "width": 1}, row=1, col=1)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pandas as pd
 
 from companion import experiments, published
 from companion.style import ARCHITECTURE_NAMES
+from companion.waves import wave_names
 
-__all__ = ["accuracies_by_direction", "accuracy_maps", "slowness", "wave_names", "waves_of"]
+__all__ = ["accuracies_by_direction", "accuracy_maps", "slowness", "waves_of"]
 
 Record: TypeAlias = dict[Any, Any]
 
@@ -18,11 +19,6 @@ Record: TypeAlias = dict[Any, Any]
 def waves_of(experiment: str, architecture: str) -> pd.DataFrame:
     """A stored experiment, one row for each frequency (i, j)."""
     return experiments.load_table(experiment, architecture=architecture).set_index(["frequency_i", "frequency_j"])
-
-
-def wave_names(frequencies: Iterable[tuple[int, int]]) -> list[str]:
-    """Names of waves, of (i, j) and (−i, −j) the one that begins without a minus."""
-    return [f"({i}, {j})".replace("-", "−") for i, j in (max(f, (-f[0], -f[1])) for f in frequencies)]
 
 
 def accuracy_maps() -> dict[str, pd.Series]:
