@@ -128,6 +128,17 @@ def call_on(function: Any, signature: str, cases: Sequence[tuple[Any, ...]]) -> 
     return values
 
 
+def choices(function: Any, signature: str, cases: Sequence[tuple[Any, ...]]) -> list[bool]:
+    """Whether the reader's function chooses each case."""
+    values = []
+    for case in cases:
+        value = call(function, signature, "True or False", *case)
+        if not isinstance(value, bool):
+            raise UnexpectedAnswer(f"Expected True or False, but got {describe(value)}.")
+        values.append(value)
+    return values
+
+
 def compare(
     values: Sequence[float],
     cases: Sequence[tuple[Any, ...]],

@@ -1,4 +1,4 @@
-"""What chapters 4, 5 and 6 ask of waves: how NADs rank them, and how well a map of accuracies can be ranked at all."""
+"""What several chapters ask of waves: their names, how NADs rank them, how well a map of accuracies can be ranked."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ import torch
 from nadtools.directions import fourier_atom
 from nadtools.nads import NADs
 
-__all__ = ["mean_alignments", "noise_ceiling"]
+__all__ = ["mean_alignments", "noise_ceiling", "wave_names"]
 
 _SIZE = (32, 32)
+
+
+def wave_names(frequencies: Iterable[tuple[int, int]]) -> list[str]:
+    """Names of waves, of (i, j) and (−i, −j) the one that begins without a minus."""
+    return [f"({i}, {j})".replace("-", "−") for i, j in (max(f, (-f[0], -f[1])) for f in frequencies)]
 
 
 def mean_alignments(

@@ -41,6 +41,7 @@ def altered_wave(scale=lambda wave: wave / wave.norm(), turn=lambda wave: wave, 
 ANGLE = math.pi / 4
 ACCURACY = float(norm.cdf(math.cos(ANGLE) / (3 * math.sin(ANGLE))))
 SOLUTIONS = {"01-1": ACCURACY, "01-2": sample, "01-3": altered_wave(), "01-4": lambda i, j: {i % 4, j % 4} == {2}}
+SOLUTIONS["01-5"] = lambda i, j: (abs(i) == 8 and abs(j) != 4) or (abs(j) == 8 and abs(i) != 4)
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("01-1", float(norm.cdf(math.cos(ANGLE) / 3)), "complement"),
@@ -77,4 +78,11 @@ WRONG = [
     ("01-4", lambda i, j: i == j, "diagonal"),
     ("01-4", lambda i, j: False, "Hint"),
     ("01-4", lambda i, j: 1, "True or False"),
+    ("01-5", lambda i, j: abs(i) == 8 or abs(j) == 8, "(4, 8)"),
+    ("01-5", lambda i, j: i % 8 == j % 8 == 0, "(16, 0)"),
+    ("01-5", lambda i, j: i % 8 == 0 or j % 8 == 0, "(4, 0)"),
+    ("01-5", lambda i, j: (i == 8 and abs(j) != 4) or (j == 8 and abs(i) != 4), "the same wave"),
+    ("01-5", lambda i, j: not (8 in (abs(i), abs(j)) and 4 not in (abs(i), abs(j))), "other way round"),
+    ("01-5", lambda i, j: False, "Hint"),
+    ("01-5", lambda i, j: 0, "True or False"),
 ]

@@ -31,7 +31,14 @@ def with_the_pseudo_inverse(v, matrix, epsilon, sigma, noise_along_v=0.0, power=
     return float(norm.cdf(max(squared, 0) ** power))
 
 
-SOLUTIONS = {"02-3": float(norm.cdf(1)), "02-1": eraser, "02-2": best_accuracy}
+def is_erased(i, j):
+    """By averaging both phases of the wave over blocks of 4 × 4."""
+    pixels = torch.arange(32, dtype=torch.float64)
+    wave = torch.exp(2j * math.pi * (i * pixels[:, None] + j * pixels) / 32)
+    return bool(wave.unflatten(0, (8, 4)).unflatten(2, (8, 4)).mean((1, 3)).abs().max() < 1e-9)
+
+
+SOLUTIONS = {"02-3": float(norm.cdf(1)), "02-1": eraser, "02-2": best_accuracy, "02-4": is_erased}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("02-3", 1.0, "alias"),
@@ -53,4 +60,13 @@ WRONG = [
     ("02-2", with_the_pseudo_inverse, "invertible"),
     ("02-2", lambda v, p, e, s: max(0.51, best_accuracy(v, p, e, s)), "1/2"),
     ("02-2", lambda v, p, e, s: 0.7, "Hint"),
+    ("02-4", lambda i, j: i % 8 == 0 or j % 8 == 0, "constant image"),
+    ("02-4", lambda i, j: i % 8 == j % 8 == 0, "rows"),
+    ("02-4", lambda i, j: i % 8 == j % 8 == 0 and (i, j) != (0, 0), "(8, 1)"),
+    ("02-4", lambda i, j: abs(i) == 8 or abs(j) == 8, "frequency 16"),
+    ("02-4", lambda i, j: abs(i) == 16 or abs(j) == 16, "first of the two"),
+    ("02-4", lambda i, j: i in (8, -16) or j in (8, -16), "same wave"),
+    ("02-4", lambda i, j: not is_erased(i, j), "other way round"),
+    ("02-4", lambda i, j: False, "Hint"),
+    ("02-4", lambda i, j: 0, "True or False"),
 ]

@@ -55,6 +55,8 @@ def test_the_wall_shows_each_image_at_its_own_scale():
     assert (pixels == -128).sum() == pixels.size - 4 * 4
     with pytest.raises(ValueError, match="expected one shape"):
         plot_wall({"one": images, "two": images[:1]})
+    (alike,) = plot_wall({"one": images, "two": 2 * images}, one_scale=True).data
+    assert np.asarray(alike.z)[8:10].max() == 64
     named = plot_wall({"one": dict(zip("ab", images, strict=True)), "two": images})
     assert [(note.text, note.x) for note in named.layout.annotations] == [("a", -0.5), ("b", 3.5), ("two", -0.5)]
     np.testing.assert_array_equal(named.data[0].z[8:10], pixels[8:10])

@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
-from companion.chapter_01.figures import plot_scores, plot_slowness, plot_unpooled, plot_wave_map
+from companion.chapter_01.figures import plot_scores, plot_slowness, plot_strips, plot_unpooled, plot_wave_map
 
 import nadtools as nt
 
@@ -61,18 +62,31 @@ def test_named_frequencies_are_framed():
     assert "(" in figure.layout.annotations[figure.layout.meta["waves"]["annotation"]].text
 
 
-def test_what_is_never_learned_stands_above_what_takes_longest():
-    steps = [10.0, math.nan, 80.0, math.nan]
-    figure = plot_slowness([0.9, 0.5, 0.6, 0.55], steps, [True, False, True, True], ["a", "b", "c", "d"], ["c"])
-    learned, late, never = figure.data
-    assert list(learned.y) == [10, 80]
-    assert [(mark.x, mark.y, mark.text) for mark in figure.layout.annotations] == [(0.6, 80, "c")]
-    assert list(late.x) == [0.55] and list(never.x) == [0.5] and never.y[0] > late.y[0] > 80
+def test_what_is_not_learned_stands_in_a_panel_without_numbers():
+    columns = {"accuracy": [0.9, 0.5, 0.6, 0.55], "steps": [10.0, math.nan, 80.0, math.nan]}
+    run = pd.DataFrame({**columns, "learned": [True, False, True, True]}, index=list("abcd"))
+    figure = plot_slowness({"LeNet": run, "ResNet-18": run.loc[["a"]]}, {"c": 15})
+    late, never, learned, *_, other = figure.data
+    assert list(learned.y) == [10, 80] and list(other.y) == [10]
+    assert list(late.x) == [0.55] and list(never.x) == [0.5] and never.y[0] > late.y[0]
+    assert late.yaxis == never.yaxis != learned.yaxis and not figure.layout.yaxis.showticklabels
+    texts = {mark.text: (mark.x, mark.y) for mark in figure.layout.annotations}
+    assert texts.keys() == {"still learning at the end: 1", "not learned at the end: 1", "c"}
+    assert texts["c"] == pytest.approx((0.6, math.log10(80)))
+
+
+def test_strips_have_a_dot_for_each_direction():
+    rows = {"LeNet, 3 waves": [0.5, 0.9, 0.7], "LeNet, 2 random directions": [0.5, 0.51]}
+    waves, random = plot_strips(rows).data
+    assert list(waves.x) == [0.5, 0.9, 0.7] and list(random.x) == [0.5, 0.51]
+    assert max(waves.y) < 0.5 < min(random.y) and waves.marker.color == random.marker.color
 
 
 def test_waves_stand_in_the_order_of_the_first_network():
     figure = plot_unpooled([0.6, 0.9], [0.95, 0.8], ["a", "b"], ["b"])
-    assert [list(trace.y) for trace in figure.data] == [[0.9, 0.6], [0.8, 0.95]]
+    stems, *dots = figure.data
+    assert [list(trace.y) for trace in dots] == [[0.9, 0.6], [0.8, 0.95]]
+    assert list(stems.y) == [0.9, 0.8, None, 0.6, 0.95, None]
     (mark,) = figure.layout.annotations
     assert (mark.x, mark.y, mark.text) == (0, 0.8, "b")
 

@@ -2,22 +2,11 @@
 
 import numpy as np
 import pytest
-from companion.chapter_02.figures import plot_aliasing, plot_folding, plot_pooling_accuracies
+from companion.chapter_02.figures import plot_bin, plot_folding, plot_foretold, plot_pooling_accuracies
 from companion.chapter_02.measured import compared, kept_in_total
 from companion.figures import plot_curves
 
 from nadtools.theory import pooling
-
-LAYERS = [(stride, prefilter) for stride in (4, 2) for prefilter in ("average", "identity")]
-SIZE = 32
-
-
-def responses():
-    return {(s, p): pooling.spectral_response(p, SIZE, s) for s, p in LAYERS}
-
-
-def accuracies():
-    return {(s, p): pooling.fourier_accuracies(p, s, 1.0, 1.0, size=SIZE) for s, p in LAYERS}
 
 
 def apply(figure, arguments):
@@ -28,33 +17,22 @@ def apply(figure, arguments):
             figure.data[index][name] = value
 
 
-def lines_of(figure, name):
-    (trace,) = [trace for trace in figure.data if trace.name == name and trace.visible is not False]
-    return [x for x in trace.x if x is not None][::2]
+def test_a_bin_holds_the_frequency_and_its_aliases_as_loud_as_the_filter_leaves_them():
+    response = pooling.spectral_response("average", 32, 4)
+    figure = plot_bin(response, 4, 9)
+    dots = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
+    assert list(dots["ℓ"].x) == [9] and sorted(dots["its aliases ℓ + kM"].x) == [-15, -7, 1]
+    for trace in dots.values():
+        np.testing.assert_allclose(trace.y, [abs(response[place]) ** 2 for place in trace.x], atol=1e-6)
+    assert {note.text for note in figure.layout.annotations} == {"9", "−15", "−7", "1"}
 
 
-def test_aliasing_marks_the_frequency_and_its_aliases():
-    figure = plot_aliasing(responses(), accuracies())
-    assert lines_of(figure, "ℓ") == [9]
-    assert sorted(lines_of(figure, "its aliases ℓ + kM")) == [-15, -7, 1]
-    slider, strides = figure.layout.sliders[0], figure.layout.updatemenus[0]
-    assert slider.active == 9 and len(slider.steps) == SIZE // 2 + 1
-    apply(figure, slider.steps[5].args)
-    apply(figure, strides.buttons[1].args)
-    assert strides.buttons[1].label == "S = 2"
-    assert lines_of(figure, "ℓ") == [5]
-    assert lines_of(figure, "its aliases ℓ + kM") == [-11]
-
-
-def test_aliasing_draws_the_chosen_layer_whatever_the_order_of_the_controls():
-    expected = accuracies()[2, "identity"][: SIZE // 2 + 1].numpy().round(4)
-    for order in ((0, 1), (1, 0)):
-        figure = plot_aliasing(responses(), accuracies())
-        for menu in order:
-            apply(figure, figure.layout.updatemenus[menu].buttons[1].args)
-        shown = [trace for trace in figure.data if trace.visible is not False and trace.yaxis == "y2"]
-        curve = next(trace for trace in shown if len(trace.x) == SIZE // 2 + 1)
-        np.testing.assert_array_equal(np.asarray(curve.y), expected)
+def test_what_is_foretold_and_what_is_learned_meet_on_the_diagonal():
+    figure = plot_foretold([0.5, 1.0], [0.7, 0.8], ["(8, 0)", "(0, 0)"], {"(0, 0)": "left"})
+    diagonal, dots = figure.data
+    assert list(diagonal.x) == list(diagonal.y)
+    assert list(dots.x) == [0.5, 1.0] and list(dots.y) == [0.7, 0.8]
+    assert figure.layout.annotations[0].text == "(0, 0)" and "1 of 2 waves" in figure.layout.meta["alt"]
 
 
 def layer(scale):

@@ -8,7 +8,16 @@ from typing import Any
 import torch
 from scipy.stats import norm
 
-from companion.grading import Exercise, UnexpectedAnswer, call, close, describe, read_number
+from companion.grading import (
+    Exercise,
+    UnexpectedAnswer,
+    call,
+    choices,
+    close,
+    compare,
+    describe,
+    read_number,
+)
 from nadtools.directions import fourier_atom
 
 
@@ -166,23 +175,33 @@ _LATTICE = tuple((i, j) for i in range(-16, 16, 2) for j in range(-16, 16, 2))
 
 
 def _grade_lattice(answer: Any) -> str | None:
-    returned = []
-    for place in _LATTICE:
-        value = call(answer, "is_lost(i, j)", "True or False", *place)
-        if not isinstance(value, bool):
-            raise UnexpectedAnswer(f"Expected True or False, but got {describe(value)}.")
-        returned.append(value)
-    right = [i % 4 == 2 and j % 4 == 2 for i, j in _LATTICE]
-    if returned == right:
-        return None
     mistakes = (
-        ([i % 4 == 2 or j % 4 == 2 for i, j in _LATTICE], "Both, not one of them: (2, 0) is learned."),
-        ([i % 4 == 0 and j % 4 == 0 for i, j in _LATTICE], "These are learned. Look two cells further."),
-        ([not one for one in right], "The other way round: these are the waves that it learns."),
-        ([(i + j) % 4 == 0 for i, j in _LATTICE], "(4, 0) is among these, and it is learned."),
-        ([i == j for i, j in _LATTICE], "Not only on the diagonal: point at (2, 6)."),
+        (lambda i, j: i % 4 == 2 or j % 4 == 2, "Both, not one of them: (2, 0) is learned."),
+        (lambda i, j: i % 4 == 0 and j % 4 == 0, "These are learned. Look two cells further."),
+        (lambda i, j: i % 4 != 2 or j % 4 != 2, "The other way round: these are the waves that it learns."),
+        (lambda i, j: (i + j) % 4 == 0, "(4, 0) is among these, and it is learned."),
+        (lambda i, j: i == j, "Not only on the diagonal: point at (2, 6)."),
     )
-    return next((remark for wrong, remark in mistakes if returned == wrong), "")
+    chosen = choices(answer, "is_lost(i, j)", _LATTICE)
+    return compare(chosen, _LATTICE, lambda i, j: i % 4 == 2 and j % 4 == 2, mistakes)
+
+
+_COARSE = tuple((i, j) for i in range(-16, 16, 4) for j in range(-16, 16, 4))
+
+
+def _stays_a_coin(i: int, j: int) -> bool:
+    return 8 in (abs(i), abs(j)) and 4 not in (abs(i), abs(j))
+
+
+def _grade_coins(answer: Any) -> str | None:
+    mistakes = (
+        (lambda i, j: 8 in (abs(i), abs(j)), "Nearly: (4, 8) has an 8, too, and is being learned."),
+        (lambda i, j: i % 8 == j % 8 == 0, "(16, 0) and (0, 0) are learned, and (12, 8) is not."),
+        (lambda i, j: i % 8 == 0 or j % 8 == 0, "(4, 0) is among these, and it is learned."),
+        (lambda i, j: 8 in (i, j) and 4 not in (abs(i), abs(j)), "(8, 0) and (−8, 0) are the same wave."),
+        (lambda i, j: not _stays_a_coin(i, j), "The other way round: these are the waves that it learns, if slowly."),
+    )
+    return compare(choices(answer, "stays_a_coin(i, j)", _COARSE), _COARSE, _stays_a_coin, mistakes)
 
 
 EXERCISES = (
@@ -230,5 +249,16 @@ EXERCISES = (
             "2 more than a multiple of 4: i % 4 == 2, and the same for j.",
         ),
         praise="That is right: a lattice, and whether a wave is smooth or rough plays no part in it.",
+    ),
+    Exercise(
+        id="01-5",
+        summary="Write stays_a_coin(i, j): whether LeNet tosses a coin on this wave, even with little noise.",
+        grade=_grade_coins,
+        hints=(
+            "Point at the crosses at the top of the figure, and write down their frequencies.",
+            "They are (8, 0), (0, 8), (8, ±8), (8, ±12), (12, ±8), (8, 16) and (16, 8). Which number do all have?",
+            "All have an 8. But (4, 8) and (8, 4) are no crosses: which number does no cross have?",
+        ),
+        praise="That is right. Each has an 8, and none has a 4.",
     ),
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -19,6 +21,7 @@ from companion.parts import (
     as_mapping,
     as_vector,
     colour_bar,
+    colour_of,
     dropdown_layout,
     finish,
     percent,
@@ -29,7 +32,9 @@ from companion.parts import (
 from companion.style import ARCHITECTURE_COLOURS, SEQUENTIAL
 from nadtools.directions import fourier_atom
 
-__all__ = ["plot_projections", "plot_scores", "plot_slowness", "plot_unpooled", "plot_wave_map"]
+__all__ = [
+    "plot_projections", "plot_scores", "plot_slowness", "plot_strips", "plot_unpooled", "plot_wave_map",
+]  # fmt: skip
 
 _SIZE = 32  # pixels
 _PHASE = float(np.pi / 2)  # frequencies that are their own mirror image have only a cosine
@@ -177,58 +182,83 @@ def plot_scores(scores: Mapping[str, Mapping[str, float]], title: str | None = N
     return _with_legend(figure, title, f"{title or 'Test accuracies'}: {ends}.", right=56)
 
 
-def plot_slowness(
-    accuracy: ArrayLike,
-    steps: ArrayLike,
-    learned: ArrayLike,
-    names: Sequence[str],
-    marks: Sequence[str],
-    title: str | None = None,
-) -> go.Figure:
+def plot_slowness(runs: Mapping[str, pd.DataFrame], marks: Mapping[str, int], title: str | None = None) -> go.Figure:
     """Draw, over the accuracy that a wave came to in one training, the steps that it took in another.
+
+    The waves that this training did not learn have no number of steps: they stand in a panel of their own, above.
 
     Parameters
     ----------
-    accuracy
-        Of each wave.
-    steps
-        Of each wave; NaN where the training did not get there. These stand on lines of their own, at the top.
-    learned
-        Whether that training, too, was right on more new samples than a coin.
-    names
-        Of the waves.
+    runs
+        From a network's name to a row for each wave, by the wave's name: ``accuracy``; ``steps``, NaN where the second
+        training did not get there; and whether it, too, was right on more new samples than a coin, ``learned``.
     marks
-        Those that the text names.
+        Waves that the text names, and how many pixels above its mark such a name stands; for the first network.
     """
-    x, y = as_vector(accuracy, "accuracy"), as_array(steps, "steps")
-    there, known = np.isfinite(y), as_array(learned, "learned") > 0
-    top = float(y[there].max())
-    heights = np.where(there, y, np.where(known, 1.15, 1.4) * top)
+    figure = make_subplots(2, 1, shared_xaxes=True, row_heights=[0.28, 0.72], vertical_spacing=0.06)
+    parts = []
+    for number, (name, run) in enumerate(as_mapping(runs, "runs").items()):
+        colour = colour_of(name, number)
+        late = run.steps.isna()
+        bands = {"still learning": run[late & run.learned], "not learned": run[late & ~run.learned]}
+        for level, (label, rows) in enumerate(bands.items()):
+            # In three rows, such that marks at nearly the same accuracy do not hide each other.
+            rank = rows.accuracy.rank(method="first").to_numpy(dtype=int)
+            marker = {"color": colour, "size": 8, "symbol": ("circle-open", "x-thin-open")[level], "line": {"width": 2}}
+            hover = f"{name} on %{{customdata}}<br>accuracy %{{x:.1%}}<br>{label}<extra></extra>"
+            common = {"mode": "markers", "showlegend": False, "marker": marker, "hovertemplate": hover}
+            y = level + (rank % 3 - 1) * 0.25
+            figure.add_scatter(x=rows.accuracy, y=y, name=label, customdata=rows.index, **common, row=1, col=1)
+            if len(rows):
+                place = {"x": 0.56, "y": level, "xanchor": "left", "row": 1, "col": 1}
+                figure.add_annotation(text=f"{label} at the end: {len(rows)}", showarrow=False, **place)
+        done = run[~late]
+        marker = {"color": colour, "size": 9, "symbol": ("circle", "square")[number % 2]}
+        hover = f"{name} on %{{customdata}}<br>accuracy %{{x:.1%}}, %{{y:.0f}} steps<extra></extra>"
+        common = {"name": name, "mode": "markers", "marker": marker, "hovertemplate": hover}
+        figure.add_scatter(x=done.accuracy, y=done.steps, customdata=done.index, **common, row=2, col=1)
+        for mark in done.index.intersection(list(marks)) if not number else ():
+            x, y = float(done.accuracy[mark]), math.log10(done.steps[mark])
+            figure.add_annotation(x=x, y=y, text=mark, showarrow=False, yshift=marks[mark], row=2, col=1)
+        parts.append(f"{name} takes {done.steps.min():.0f} to {done.steps.max():.0f} steps on {len(done)} waves")
+        parts += [f"{label} on {len(rows)}" for label, rows in bands.items() if len(rows)]
+    figure.add_hline(0.5, line={"color": "rgba(128, 128, 128, 0.4)", "width": 1}, row=1, col=1)
+    figure.update_yaxes(range=[-0.5, 1.5], showticklabels=False, ticks="", showgrid=False, zeroline=False, row=1, col=1)
+    figure.update_yaxes(title="steps at σ = 0.5", type="log", range=[1, 3.4], dtick=1, row=2, col=1)
+    figure.update_xaxes(title="test accuracy at σ = 3", tickformat=".0%", row=2, col=1)
+    return _with_legend(figure, title, f"{title or 'Steps against accuracy'}: {'; '.join(parts)}.", more=40)
+
+
+def plot_strips(rows: Mapping[str, ArrayLike], title: str | None = None) -> go.Figure:
+    """Draw test accuracies in rows, a dot for each direction.
+
+    Parameters
+    ----------
+    rows
+        From the label of a row to its accuracies; a label that begins with a network's name has its colour.
+    """
+    given = {label: as_vector(values, f"accuracies {label!r}") for label, values in as_mapping(rows, "rows").items()}
     figure = go.Figure()
-    for shown, name, symbol in (
-        (there, "learned", "circle"),
-        (~there & known, "still learning", "circle-open"),
-        (~there & ~known, "not learned", "x-thin-open"),
-    ):
+    for number, (label, values) in enumerate(given.items()):
+        rank = np.argsort(np.argsort(values))
         figure.add_scatter(
-            x=x[shown],
-            y=heights[shown],
-            name=name,
+            x=values,
+            y=number + (rank % 3 - 1) * 0.13,
+            name=label,
             mode="markers",
-            marker={"color": COLOURS[0], "size": 9, "symbol": symbol, "line": {"width": 2, "color": COLOURS[0]}},
-            customdata=[name for name, one in zip(names, shown, strict=True) if one],
-            hovertemplate="%{customdata}<br>accuracy %{x:.1%}, %{y:.0f} steps<extra></extra>"
-            if name == "learned"
-            else f"%{{customdata}}<br>accuracy %{{x:.1%}}<br>{name}<extra></extra>",
+            marker={"color": colour_of(label.split(",")[0], number), "size": 7, "opacity": 0.6},
+            hovertemplate=f"{label}: %{{x:.1%}}<extra></extra>",
         )
-    for k, name in enumerate(names):
-        if name in marks:
-            figure.add_annotation(x=float(x[k]), y=float(heights[k]), text=name, ax=44, ay=-24)
-    figure.update_xaxes(title="test accuracy at σ = 3", tickformat=".0%")
-    figure.update_yaxes(title="steps at σ = 0.5", range=[0, 1.6 * top])
-    alt = f"{title or 'Steps against accuracy'}: {there.sum()} waves take {y[there].min():.0f} to {y[there].max():.0f} "
-    alt += f"steps, {(~there & known).sum()} are being learned at the end, {(~there & ~known).sum()} are not learned."
-    return _with_legend(figure, title, alt)
+        if number:
+            figure.add_hline(number - 0.68, line={"color": "rgba(128, 128, 128, 0.35)", "width": 1})
+        figure.add_annotation(x=0.57, y=number - 0.4, text=label, showarrow=False, xanchor="left")
+    figure.update_yaxes(range=[len(given) - 0.68, -0.68], visible=False)
+    figure.update_xaxes(title="test accuracy", range=[0.47, 1.02], tickformat=".0%")
+    ends = "; ".join(f"{label} {percent(values.min())} to {percent(values.max())}" for label, values in given.items())
+    top = 20 + title_height(title)
+    margin = {"l": 16, "r": 20, "t": top, "b": 50}
+    alt = f"{title or 'Test accuracies'}: {ends}."
+    return finish(figure, title, alt, height=44 * len(given) + top + 50, margin=margin, showlegend=False)
 
 
 def plot_unpooled(
@@ -248,6 +278,10 @@ def plot_unpooled(
     before, after = as_vector(pooled, "pooled"), as_vector(unpooled, "unpooled")
     order = np.argsort(-before)
     figure = go.Figure()
+    stems = [y for k in order for y in (before[k], after[k], None)]  # from one accuracy of a wave to the other
+    line = {"color": "rgba(128, 128, 128, 0.35)", "width": 2}
+    places = [place for place in range(len(order)) for _ in range(3)]
+    figure.add_scatter(x=places, y=stems, mode="lines", line=line, hoverinfo="skip", showlegend=False)
     # Rings around points: where both agree, both are seen.
     ring = {"color": COLOURS[0], "size": 12, "symbol": "circle-open", "line": {"width": 2}}
     for name, values, marker in (("with pooling", before, ring), ("without", after, {"color": COLOURS[1], "size": 7})):
@@ -262,11 +296,12 @@ def plot_unpooled(
         )
     for place, k in enumerate(order):
         if names[k] in marks:
-            figure.add_annotation(x=place, y=float(after[k]), text=names[k], ax=24, ay=24)
+            lower = float(min(before[k], after[k]))
+            figure.add_annotation(x=place, y=lower, text=names[k], ax=-24, ay=24)
     figure.update_xaxes(title="waves, best with pooling first", showticklabels=len(order) < 10)
     if len(order) < 10:  # then each has room for its name
         figure.update_xaxes(tickvals=list(range(len(order))), ticktext=[names[k] for k in order], tickangle=-50)
-    figure.update_yaxes(title="test accuracy", range=[0.45, 1.02], tickformat=".0%")
+    figure.update_yaxes(title="test accuracy", range=[0.4, 1.02], tickformat=".0%")
     ends = "; ".join(
         f"{name} from {percent(values.min())} to {percent(values.max())}"
         for name, values in (("with", before), ("without", after))
@@ -274,12 +309,12 @@ def plot_unpooled(
     return _with_legend(figure, title, f"{title or 'Accuracies with pooling and without'}: {ends}.")
 
 
-def _with_legend(figure: go.Figure, title: str | None, alt: str, right: int = 20) -> go.Figure:
-    """Finish a figure of one panel, its legend between title and panel."""
+def _with_legend(figure: go.Figure, title: str | None, alt: str, right: int = 20, more: int = 0) -> go.Figure:
+    """Finish a figure, its legend between title and panel."""
     top, bottom = 40 + title_height(title), 58
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
     margin = {"l": 60, "r": right, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=265 + top + bottom, margin=margin, legend=legend)
+    return finish(figure, title, alt, height=265 + more + top + bottom, margin=margin, legend=legend)
 
 
 def _wave_title(i: int, j: int) -> str:

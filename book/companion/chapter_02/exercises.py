@@ -14,7 +14,9 @@ from companion.grading import (
     Exercise,
     UnexpectedAnswer,
     call,
+    choices,
     close,
+    compare,
     compare_number,
     read_number,
     read_numbers,
@@ -141,6 +143,26 @@ def _textbook(
     return float(norm.cdf(_argument(v, matrix, epsilon, sigma, noise_everywhere)))
 
 
+_PLANE = tuple((i, j) for i in range(-16, 16) for j in range(-16, 16))
+
+
+def _is_erased(i: int, j: int) -> bool:
+    return any(f % 8 == 0 and f != 0 for f in (i, j))
+
+
+def _grade_erased(answer: Any) -> str | None:
+    mistakes = (
+        (lambda i, j: i % 8 == 0 or j % 8 == 0, "(0, 0) is among these, and no average erases a constant image."),
+        (lambda i, j: i % 8 == j % 8 == 0, "One axis is enough: if all rows have the mean 0, the block has it, too."),
+        (lambda i, j: i % 8 == j % 8 == 0 and (i, j) != (0, 0), "One axis is enough: (8, 1) is erased, too."),
+        (lambda i, j: 8 in (abs(i), abs(j)), "Nearly: what is the mean of 1, −1, 1, −1, the wave of frequency 16?"),
+        (lambda i, j: -16 in (i, j), "These are erased by the first of the two layers. The second one erases more."),
+        (lambda i, j: 8 in (i, j) or -16 in (i, j), "(8, 0) and (−8, 0) are the same wave."),
+        (lambda i, j: not _is_erased(i, j), "The other way round: of these something is left."),
+    )
+    return compare(choices(answer, "is_erased(i, j)", _PLANE), _PLANE, _is_erased, mistakes)
+
+
 EXERCISES = (
     Exercise(
         id="02-1",
@@ -174,5 +196,16 @@ EXERCISES = (
             "That angle is 45°, and the accuracy is Φ((ε/σ) cot 45°).",
         ),
         praise="That is right. A sample thrown away is one alias gained, and here it is as loud as the signal.",
+    ),
+    Exercise(
+        id="02-4",
+        summary="Write is_erased(i, j): whether two layers of average pooling leave nothing of a wave, at any phase.",
+        grade=_grade_erased,
+        hints=(
+            "Two averages over 2 × 2 pixels are one over 4 × 4. When is the mean of a wave over such a block zero?",
+            "Take one axis first. Four pixels hold i/8 periods; the mean over whole periods is zero.",
+            "i = ±8 and i = −16 are erased, i = 0 is not. The same holds for j, and one of the two is enough.",
+        ),
+        praise="That is right. In the map below these are the black belts.",
     ),
 )

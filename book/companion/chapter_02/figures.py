@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,9 +21,7 @@ from companion.parts import (
     title_height,
 )
 
-__all__ = ["plot_aliasing", "plot_folding", "plot_pooling_accuracies"]
-
-Layer: TypeAlias = tuple[int, str]
+__all__ = ["plot_bin", "plot_folding", "plot_foretold", "plot_pooling_accuracies"]
 
 
 def plot_folding(
@@ -94,119 +92,83 @@ def plot_folding(
     return finish(figure, title, alt, height=340 + top + 52, margin=margin, legend=legend)
 
 
-def plot_aliasing(
-    responses: Mapping[Layer, ArrayLike],
-    accuracies: Mapping[Layer, ArrayLike],
-    title: str | None = None,
-) -> go.Figure:
-    """Draw which frequencies share a bin after pooling, how much of each the prefilter lets through, and what is left.
-
-    Two dropdowns choose the stride and the prefilter, a slider chooses the frequency. They change different traces, or
-    different properties of the same ones, so they can be moved in any order.
+def plot_bin(response: ArrayLike, stride: int, frequency: int, title: str | None = None) -> go.Figure:
+    """Draw a prefilter's response, and on it a frequency and those that pooling folds onto it.
 
     Parameters
     ----------
-    responses
-        From (stride, name of the prefilter), for all combinations, to its spectral response, shape (D,), real or
-        complex, in the order of ``torch.fft.fft``.
-    accuracies
-        From the same keys to the best accuracy at each frequency, shape (D,).
+    response
+        Of the prefilter, shape (D,), real or complex, in the order of ``torch.fft.fft``.
+    stride
+        S, a divisor of D.
+    frequency
     """
-    frequency = 9  # where the slider stands at first
-    strides, prefilters = _layers(responses)
-    _layers(accuracies, like=responses)
-    energies = {key: as_vector(np.abs(np.asarray(value)) ** 2, f"response {key}") for key, value in responses.items()}
-    size = len(next(iter(energies.values())))
-    curves = {key: as_vector(value, f"accuracies {key}", size, "frequency") for key, value in accuracies.items()}
-    for key, energy in energies.items():
-        as_vector(energy, f"response {key}", size, "frequency")
-    if any(size % stride for stride in strides):
-        raise ValueError(f"got strides {strides} for {size} samples; expected divisors of D")
-
+    energy = as_vector(np.abs(np.asarray(response)) ** 2, "response")
+    size = len(energy)
+    if size % stride:
+        raise ValueError(f"got stride {stride} for {size} samples; expected a divisor of D")
     centred = np.arange(size) - size // 2
-    half = np.arange(size // 2 + 1)
-    figure = make_subplots(
-        2,
-        1,
-        vertical_spacing=0.2,
-        subplot_titles=("response |m̂|² of the prefilter", "best accuracy after pooling"),
-    )
-    first = prefilters[0]
-    x, y = _verticals([frequency], 1.05)
-    figure.add_scatter(x=x, y=y, name="ℓ", mode="lines", line={"color": COLOURS[1], "width": 3}, hoverinfo="skip")
-    x, y = _verticals([frequency], 1.0, bottom=0.5)
-    line = {"color": COLOURS[1], "width": 3}
-    figure.add_scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False, row=2, col=1)
-    for stride in strides:
-        shown = {"visible": stride == strides[0]}
-        x, y = _verticals(_aliases(frequency, stride, size), 1.05)
-        dash = {"color": COLOURS[3], "width": 2, "dash": "dash"}
-        figure.add_scatter(x=x, y=y, name="its aliases ℓ + kM", mode="lines", line=dash, hoverinfo="skip", **shown)
-        figure.add_scatter(
-            x=centred,
-            y=_short(np.fft.fftshift(energies[stride, first])),
-            mode="lines",
-            line={"color": COLOURS[0], "width": 2},
-            hovertemplate="frequency %{x}<br>|m̂|² = %{y:.3f}<extra></extra>",
-            showlegend=False,
-            **shown,
-        )
-        figure.add_scatter(
-            x=half,
-            y=_short(curves[stride, first][: size // 2 + 1]),
-            mode="lines",
-            line={"color": COLOURS[0], "width": 2},
-            hovertemplate="ℓ = %{x}<br>accuracy %{y:.1%}<extra></extra>",
-            showlegend=False,
-            row=2,
-            col=1,
-            **shown,
-        )
-    lines = {stride: 2 + 3 * number for number, stride in enumerate(strides)}
-    steps = []
-    for one in half.tolist():
-        places = [_verticals([one], 1.05), _verticals([one], 1.0, bottom=0.5)]
-        places += [_verticals(_aliases(one, stride, size), 1.05) for stride in strides]
-        change = {"x": [place[0] for place in places], "y": [place[1] for place in places]}
-        steps.append({"label": str(one), "method": "restyle", "args": [change, [0, 1, *lines.values()]]})
-    slider = slider_layout(steps, "ℓ = ", -0.14)
-    slider["active"] = frequency
-    per_stride = [index for start in lines.values() for index in (start, start + 1, start + 2)]
-    stride_buttons = [
-        {
-            "label": f"S = {stride}",
-            "method": "restyle",
-            "args": [{"visible": [stride == other for other in strides for _ in range(3)]}, per_stride],
-        }
-        for stride in strides
-    ]
-    drawn = [index for start in lines.values() for index in (start + 1, start + 2)]
-    prefilter_buttons = []
-    for prefilter in prefilters:
-        columns = []
-        for stride in strides:
-            columns += [
-                _short(np.fft.fftshift(energies[stride, prefilter])).tolist(),
-                _short(curves[stride, prefilter][: size // 2 + 1]).tolist(),
-            ]
-        prefilter_buttons.append({"label": prefilter, "method": "restyle", "args": [{"y": columns}, drawn]})
-    menus = [dropdown_layout(stride_buttons), dropdown_layout(prefilter_buttons, x=1)]
-    for menu in menus:
-        menu["pad"] = {"b": 56}
-    figure.update_xaxes(title="frequency", row=1, col=1)
-    figure.update_xaxes(title="frequency ℓ of v", row=2, col=1)
-    figure.update_yaxes(range=[0, 1.08], row=1, col=1)
-    figure.update_yaxes(range=[0.48, 1.02], tickformat=".0%", row=2, col=1)
-    alt = (
-        f"Two panels. Above, the response of the prefilter over {size} frequencies, with lines at a frequency and "
-        "at those that pooling folds onto it. Below, the best accuracy after pooling against the frequency. "
-        "Controls choose the stride, the prefilter and the frequency."
-    )
-    top = 110 + title_height(title)
-    legend = {"orientation": "h", "x": 0, "y": 1.065, "yanchor": "bottom"}
-    margin = {"l": 54, "r": 12, "t": top, "b": 130}
-    figure.update_layout(sliders=[slider], updatemenus=menus)
-    return finish(figure, title, alt, height=430 + top + 130, margin=margin, legend=legend)
+    figure = go.Figure()
+    line = {"color": COLOURS[0], "width": 2}
+    hover = "frequency %{x}<br>|m̂|² = %{y:.3f}<extra></extra>"
+    curve = _short(np.fft.fftshift(energy))
+    figure.add_scatter(x=centred, y=curve, mode="lines", line=line, hovertemplate=hover, showlegend=False)
+    aliases = _aliases(frequency, stride, size)
+    for name, places, colour in (("ℓ", [frequency], COLOURS[1]), ("its aliases ℓ + kM", aliases, COLOURS[3])):
+        heights = [float(energy[place % size]) for place in places]
+        x = [value for place in places for value in (place, place, None)]
+        y = [value for height in heights for value in (0.0, height, None)]
+        stem = {"color": colour, "width": 3}
+        figure.add_scatter(x=x, y=y, mode="lines", line=stem, hoverinfo="skip", showlegend=False)
+        dots = {"color": colour, "size": 11}
+        figure.add_scatter(x=places, y=heights, name=name, mode="markers", marker=dots, hovertemplate=hover)
+        for place, height in zip(places, heights, strict=True):
+            text = f"{place}".replace("-", "−")
+            side = {"xanchor": "left", "xshift": 8} if place == frequency else {"xanchor": "right", "xshift": -8}
+            figure.add_annotation(x=place, y=height, text=text, showarrow=False, yshift=10, **side)
+    figure.update_xaxes(title="frequency")
+    figure.update_yaxes(title="response |m̂|²", range=[0, 1.08])
+    shares = ", ".join(f"{place} at {energy[place % size]:.2f}" for place in (frequency, *aliases))
+    alt = f"{title or 'Response of the prefilter'}: over {size} frequencies, with those of one bin: {shares}."
+    top = 40 + title_height(title)
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
+    margin = {"l": 60, "r": 12, "t": top, "b": 52}
+    return finish(figure, title, alt, height=210 + top + 52, margin=margin, legend=legend)
+
+
+def plot_foretold(foretold: ArrayLike, learned: ArrayLike, names: Sequence[str], marks: Mapping[str, str]) -> go.Figure:
+    """Draw, over the accuracy that a theory leaves to each wave, the accuracy that a network reached.
+
+    Parameters
+    ----------
+    foretold, learned
+        Of each wave.
+    names
+        Of the waves.
+    marks
+        Those that the text names, and where such a name stands: left, right or above.
+    """
+    x, y = as_vector(foretold, "foretold"), as_vector(learned, "learned")
+    figure = go.Figure()
+    sides: dict[str, dict[str, Any]] = {
+        "left": {"xanchor": "right", "xshift": -8},
+        "right": {"xanchor": "left", "xshift": 8},
+        "above": {"yanchor": "bottom", "yshift": 6},
+    }
+    grey = {"color": "#8c8c8c", "dash": "dash", "width": 1.5}
+    figure.add_scatter(x=[0.5, 1], y=[0.5, 1], mode="lines", line=grey, hoverinfo="skip")
+    hover = "%{customdata}<br>two averages leave %{x:.1%}<br>LeNet reaches %{y:.1%}<extra></extra>"
+    marker = {"color": COLOURS[0], "size": 8, "opacity": 0.6}
+    figure.add_scatter(x=x, y=y, mode="markers", marker=marker, customdata=list(names), hovertemplate=hover)
+    for name, across, up in zip(names, x, y, strict=True):
+        if name in marks:
+            figure.add_annotation(x=across, y=up, text=name, showarrow=False, **sides[marks[name]])
+    figure.add_annotation(x=0.75, y=0.71, text="just as much", showarrow=False, xanchor="left")
+    figure.update_xaxes(title="two averages leave", range=[0.48, 1.04], tickformat=".0%")
+    figure.update_yaxes(title="LeNet reaches", range=[0.47, 1.02], tickformat=".0%")
+    alt = f"LeNet's accuracy over what two averages leave: {(y > x).sum()} of {len(x)} waves lie above the diagonal."
+    margin = {"l": 60, "r": 12, "t": 16, "b": 52}
+    return finish(figure, None, alt, height=320, margin=margin, showlegend=False)
 
 
 def plot_pooling_accuracies(
@@ -272,27 +234,10 @@ def plot_pooling_accuracies(
     return finish(figure, title, alt, height=260 + top + 150, margin=margin_sizes, legend=legend)
 
 
-def _layers(values: Any, like: Any = None) -> tuple[list[int], list[str]]:
-    """Strides and prefilters of a dict over all their combinations."""
-    if not isinstance(values, Mapping) or not values:
-        raise TypeError(f"got {type(values).__name__}; expected a non-empty dict from (stride, prefilter) to a vector")
-    strides = list(dict.fromkeys(stride for stride, _ in values))
-    prefilters = list(dict.fromkeys(prefilter for _, prefilter in values))
-    wanted = {(stride, prefilter) for stride in strides for prefilter in prefilters}
-    if set(values) != wanted or (like is not None and set(like) != wanted):
-        raise ValueError("got some combinations of stride and prefilter; expected all of them, the same for both dicts")
-    return strides, prefilters
-
-
 def _aliases(frequency: int, stride: int, size: int) -> list[int]:
     """The other frequencies of its bin, from -D/2 up."""
     bins = size // stride
     return [(frequency + k * bins + size // 2) % size - size // 2 for k in range(1, stride)]
-
-
-def _verticals(places: list[int], top: float, bottom: float = 0.0) -> tuple[list[Any], list[Any]]:
-    x: list[Any] = [value for place in places for value in (place, place, None)]
-    return x, [bottom, top, None] * len(places)
 
 
 def _short(values: Array) -> Array:

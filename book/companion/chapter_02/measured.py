@@ -19,25 +19,15 @@ __all__ = [
     "PREFILTERS",
     "after_one_layer",
     "beside_lenet",
+    "both_signs",
     "compared",
     "kept_by_frequency",
     "kept_in_total",
-    "layers",
     "over_phases",
 ]
 
 PREFILTERS: tuple[pooling.PrefilterName, ...] = ("average", "binomial", "gaussian", "ideal", "identity")
 Curve = tuple[Tensor, Tensor]
-
-
-def layers(size: int) -> tuple[dict[tuple[int, str], Tensor], dict[tuple[int, str], Tensor]]:
-    """Response and best accuracy (ε = σ) at each frequency, by stride and prefilter."""
-    responses, accuracies = {}, {}
-    for stride in (4, 2, 8):
-        for prefilter in PREFILTERS:
-            responses[stride, str(prefilter)] = pooling.spectral_response(prefilter, size, stride)
-            accuracies[stride, str(prefilter)] = pooling.fourier_accuracies(prefilter, stride, 1.0, 1.0, size=size)
-    return responses, accuracies
 
 
 def compared(
@@ -108,22 +98,23 @@ def kept_by_frequency(size: int) -> dict[str, dict[str, Curve]]:
     }
 
 
-def beside_lenet() -> tuple[pd.DataFrame, float]:
-    """Over waves: the best accuracy after two layers of average pooling, and LeNet's; and their rank correlation.
-
-    A row for each frequency of the stored trainings (ε = 1, σ = 3) and for its negative, which is the same wave.
-    """
+def beside_lenet() -> pd.DataFrame:
+    """Over the waves of the stored trainings (ε = 1, σ = 3): what two layers of average pooling leave, and LeNet's."""
     stored = experiments.load_table("A1", architecture="lenet")
+    places = [(int(i), int(j)) for i, j in zip(stored["frequency_i"], stored["frequency_j"], strict=True)]
     exact = pooling.fourier_accuracies("average", 4, 1.0, 3.0, size=(32, 32), phase=math.pi / 2)
-    rows = {}
-    for i, j, accuracy in stored[["frequency_i", "frequency_j", "test_accuracy"]].itertuples(index=False):
-        for sign in (1, -1):
-            place = tuple(int((sign * f + 16) % 32 - 16) for f in (i, j))
-            rows[place] = {"two averages": float(exact[place]), "LeNet, trained": accuracy}
-    table = pd.DataFrame(rows).T
+    left = [float(exact[place]) for place in places]
+    columns = {"two averages": left, "LeNet, trained": stored["test_accuracy"].to_numpy()}
+    table = pd.DataFrame(columns, pd.MultiIndex.from_tuples(places))
     table.attrs = stored.attrs
-    waves = table.loc[[(int(i), int(j)) for i, j in zip(stored["frequency_i"], stored["frequency_j"], strict=True)]]
-    return table, float(waves.corr("spearman").to_numpy()[0, 1])
+    return table
+
+
+def both_signs(table: pd.DataFrame) -> pd.DataFrame:
+    """A table by frequency, with rows for the negative ones, too, which belong to the same waves."""
+    negative = [((16 - i) % 32 - 16, (16 - j) % 32 - 16) for i, j in table.index]
+    both = pd.concat([table, table.set_axis(pd.MultiIndex.from_tuples(negative))])
+    return both[~both.index.duplicated()]
 
 
 def kept_in_total(size: int, stride: int) -> pd.DataFrame:
@@ -138,16 +129,17 @@ def kept_in_total(size: int, stride: int) -> pd.DataFrame:
     )
 
 
-def after_one_layer(frequency: tuple[int, int], phase: float, num_images: int, seed: int) -> dict[str, float]:
+def after_one_layer(frequency: tuple[int, int], num_images: int, seed: int) -> dict[str, float]:
     """Accuracy after one 2 × 2 layer (ε = σ): by theory for the average; for both kinds of a rule that is fitted.
 
     Parameters
     ----------
-    frequency, phase
-        Of the wave v, on 32 × 32 pixels.
+    frequency
+        Of the wave v, on 32 × 32 pixels: a sine, where there is one.
     num_images
         To fit the rule by least squares, and as many to test it.
     """
+    phase = math.pi / 2 if any(f % 16 for f in frequency) else 0.0
     problem = LinearlySeparable(fourier_atom((32, 32), frequency, phase), epsilon=1.0, sigma=1.0)
     train, test = (problem.sample(num_images, seed=seed + k, device="cpu") for k in (0, 1))
     theory = pooling.fourier_accuracies("average", 2, 1.0, 1.0, size=(32, 32), phase=phase)

@@ -22,7 +22,9 @@ _WIDTH = 680  # of a wall on the page
 _NOTHING = -128  # between images: a page of any colour shows through
 
 
-def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | None = None) -> go.Figure:
+def plot_wall(
+    rows: Mapping[str, Any], title: str | None = None, *, alt: str | None = None, one_scale: bool = False
+) -> go.Figure:
     """Draw rows of small images, each scaled to its own largest value; red is positive, blue negative.
 
     Parameters
@@ -33,6 +35,8 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     title
     alt
         Text for readers who cannot see the figure.
+    one_scale
+        Whether all are scaled to the largest value among them instead.
 
     Raises
     ------
@@ -52,10 +56,11 @@ def plot_wall(rows: Mapping[str, Any], title: str | None = None, *, alt: str | N
     count, height, width = next(iter(shapes))
     gap = _row_gap(count * (width + _GAP))
     wall = np.full((len(given) * (height + gap), count * (width + _GAP)), _NOTHING, dtype=np.int8)
+    largest = max(float(np.abs(images).max()) for images in given.values())
     for row, images in enumerate(given.values()):
         for column, image in enumerate(images):
             top, left = row * (height + gap) + gap, column * (width + _GAP)
-            scaled = 127 * image / max(float(np.abs(image).max()), 1e-300)
+            scaled = 127 * image / max(largest if one_scale else float(np.abs(image).max()), 1e-300)
             wall[top : top + height, left : left + width] = scaled.round()
     clear, first = "rgba(0, 0, 0, 0)", 1 / 255  # the place of -127 between -128 and 127
     colours = [[first + (1 - first) * place, colour] for place, colour in get_colorscale(DIVERGING)]
