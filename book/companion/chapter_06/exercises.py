@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from companion.grading import Exercise, UnexpectedAnswer, call, close, compare_number, describe, read_number
+from companion.grading import Exercise, close, compare_number, read_number
 
 
-def _draw(*shape: int, seed: int = 10) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-_LAYER_SIGNATURE = "through_convolution(G, kernel, size)"
-
-
-def _grade_layer(answer: Any) -> str | None:
-    remarks = []
-    for kernel, size in ((3, 8), (2, 5), (5, 7)):
-        out = size - kernel + 1
-        root = _draw(out, out)
-        G = root @ root.T
-        returned = call(answer, _LAYER_SIGNATURE, f"a matrix of {size} by {size}", G.clone(), kernel, size)
-        if not isinstance(returned, Tensor) or returned.shape != (size, size):
-            shape = tuple(returned.shape) if isinstance(returned, Tensor) else describe(returned)
-            raise UnexpectedAnswer(f"Expected a tensor of shape {(size, size)} for kernel={kernel}, but got {shape}.")
-        # Each weight of the kernel places the output at its own offset.
-        places = torch.stack([torch.eye(size, dtype=G.dtype)[offset : offset + out] for offset in range(kernel)])
-        right = torch.einsum("oqp,qr,ors->ps", places, G, places)
-        mixed = torch.einsum("oqp,qr,urs->ps", places, G, places)
-        if torch.allclose(returned.to(G.dtype), right):
-            remarks.append("")
-        elif torch.allclose(returned.to(G.dtype), mixed):
-            remarks.append("These offsets are chosen for each position by itself. Different weights are uncorrelated.")
-        elif torch.allclose(returned.to(G.dtype), right / kernel):
-            remarks.append("It is the sum over offsets, not their mean.")
-        else:
-            return ""
-    return next(filter(None, remarks), None)
+def _grade_shortcut(answer: Any) -> str | None:
+    wrong = (
+        (24, "So many each path loses alone. A direction that one of them keeps is kept."),
+        (0, "In a window the block sees two numbers, the mean and the first pixel, of four."),
+        (48, "A direction is not lost twice: it is lost where both paths lose it."),
+    )
+    return compare_number(answer, 16, 1e-9, wrong)
 
 
 def _grade_wave(answer: Any) -> str | None:
@@ -59,11 +33,11 @@ def _grade_lost(answer: Any) -> str | None:
 EXERCISES = (
     Exercise(
         "06-1",
-        "One convolution of the recursion, in one dimension.",
-        _grade_layer,
+        "How many of 32 directions a block of an average and a shortcut loses.",
+        _grade_shortcut,
         (
-            "The weight at offset o takes output q to the input position q + o.",
-            "For each offset add G, moved by the offset along both axes, to a matrix of zeros.",
+            "What does G₁ + G₂ lose, where both are positive semidefinite?",
+            "Take one window of four pixels: which directions of it does each path keep?",
         ),
     ),
     Exercise(

@@ -12,10 +12,11 @@ from plotly.subplots import make_subplots
 from scipy.optimize import curve_fit
 from scipy.special import expit
 
+from companion.figures.curves import plot_curves
 from companion.parts import as_mapping, check_columns, colour_of, finish, rank_correlation
 from companion.style import DIVERGING
 
-__all__ = ["OneCurve", "fit_one_curve", "plot_layers", "plot_thresholds"]
+__all__ = ["OneCurve", "fit_one_curve", "plot_layers", "plot_one_curve", "plot_thresholds"]
 
 _SMALLEST = 1e-4  # what is less is drawn there
 
@@ -48,7 +49,12 @@ def plot_layers(correlations: Mapping[str, Any], title: str | None = None, *, al
 
 
 def plot_thresholds(
-    tables: Mapping[str, pd.DataFrame], title: str | None = None, *, alt: str | None = None
+    tables: Mapping[str, pd.DataFrame],
+    title: str | None = None,
+    *,
+    hollow: Mapping[str, pd.DataFrame] | None = None,
+    gap: tuple[float, float] | None = None,
+    alt: str | None = None,
 ) -> go.Figure:
     """Draw test accuracy over α, one point a wave, for several networks in one panel.
 
@@ -57,7 +63,13 @@ def plot_thresholds(
     tables
         From a network's name to a table of its waves with the columns ``alpha`` (as a multiple of its mean over all
         directions) and ``accuracy``; the index names the waves.
-    title, alt
+    title
+    hollow
+        Further tables, of the same networks under other conditions, drawn as rings: from labels such as
+        ``"LeNet, σ = 0.5"``, which begin with the network's name.
+    gap
+        Two values of α; what lies between them is shaded.
+    alt
 
     Raises
     ------
@@ -65,17 +77,22 @@ def plot_thresholds(
         If a table lacks a column.
     """
     figure, lines = go.Figure(), []
-    for number, (label, table) in enumerate(as_mapping(tables, "tables").items()):
+    rings = dict(hollow or {})
+    for number, (label, table) in enumerate((as_mapping(tables, "tables") | rings).items()):
         check_columns(label, table, ("alpha", "accuracy"))
         alpha, accuracy = (table[name].to_numpy(float) for name in ("alpha", "accuracy"))
-        rho = rank_correlation(alpha, accuracy)
-        lines.append(f"{label}: {rho}")
+        lines.append(label if label in rings else f"{label}: {rank_correlation(alpha, accuracy)}")
         figure.add_scatter(
             x=np.maximum(alpha, _SMALLEST).astype("float32"),
             y=accuracy.astype("float32"),
             text=[str(place) for place in table.index],
             mode="markers",
-            marker={"color": colour_of(label, number), "size": 7, "opacity": 0.75},
+            marker={
+                "color": colour_of(label.partition(",")[0], number),
+                "symbol": "circle-open" if label in rings else "circle",
+                "size": 7,
+                "opacity": 0.75,
+            },
             name=lines[-1],
             hovertemplate="%{text}: α %{x:.2g} times the mean, accuracy %{y:.1%}<extra></extra>",
         )
@@ -84,6 +101,8 @@ def plot_thresholds(
         type="log", tickvals=list(ticks), ticktext=list(ticks.values()), title="α(v) / mean, without any network"
     )
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=[0.45, 1.02])
+    if gap is not None:
+        figure.add_vrect(*gap, fillcolor="rgba(128, 128, 128, 0.25)", line_width=0, layer="below")
     alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
     return finish(figure, title, alt, height=370, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})
 
@@ -120,3 +139,25 @@ def fit_one_curve(table: pd.DataFrame) -> OneCurve:
     grid = np.geomspace(x.min(), x.max(), 60)
     line = curve(np.array([np.log10(grid), 0 * grid, 0 * grid]), *found[:2])
     return OneCurve(x, float(found[2]), float(found[3]), deviations[0], deviations[1], (grid, line))
+
+
+def plot_one_curve(table: pd.DataFrame, fit: OneCurve, title: str | None = None) -> go.Figure:
+    """Draw the accuracies and their curve: one colour for each noise, rings for the smallest number of samples."""
+    points = table.loc[fit.x.index]
+    parts = {f"σ = {sigma:g}": part for sigma, part in points.groupby("sigma")}
+    curves = {name: (fit.x[part.index], part["test_accuracy"]) for name, part in parts.items()}
+    figure = plot_curves(
+        {**curves, "one curve": fit.grid},
+        f"α n<sup>{fit.samples_power:.1f}</sup> / σ<sup>{fit.noise_power:.1f}</sup>, n in thousands",
+        "test accuracy",
+        title,
+        markers=tuple(curves),
+        x_log=True,
+        y_range=(0.45, 1.02),
+        y_format=".1%",
+    )
+    for trace, part in zip(figure.data, parts.values(), strict=False):  # the curve comes last
+        few = part["samples"] == points["samples"].min()
+        trace.marker.symbol = ["circle-open" if ring else "circle" for ring in few]
+    figure.update_traces(showlegend=False, selector={"name": "one curve"})
+    return figure.update_xaxes(dtick=2)
