@@ -297,10 +297,15 @@ def direction_panels(
     return finish(figure, titles[0], alt, height=220 + top + bottom, margin=margin)
 
 
-def grid_plotly(items: list[tuple[str, dict[str, Array]]], title: str | None, columns: int, alt: str) -> go.Figure:
-    """Draw small multiples: in a column for each item, its images as pixels and, below each, as Fourier energy."""
+def grid_plotly(
+    items: list[tuple[str, dict[str, Array]]], title: str | None, columns: int, alt: str, energy: bool = True
+) -> go.Figure:
+    """Draw small multiples: in a column for each item, its images as pixels and, below each, as Fourier energy.
+
+    The label of an item may have several lines.
+    """
     names = list(items[0][1])
-    panels = [(name, kind) for name in names for kind in ("pixels", "energy")]
+    panels = [(name, kind) for name in names for kind in ("pixels", "energy")[: 1 + energy]]
     blocks = math.ceil(len(items) / columns)
     shape = (blocks * len(panels), columns)
     cells = {
@@ -310,11 +315,13 @@ def grid_plotly(items: list[tuple[str, dict[str, Array]]], title: str | None, co
     }
     headings = {(number // columns * len(panels), number % columns): label for number, (label, _) in enumerate(items)}
     row_names = [kind if len(names) == 1 else f"{name}, {kind}" for name, kind in panels] * blocks
+    further_lines = 16 * max(label.count("<br>") for label, _ in items)
+    height = 140 * shape[0] + further_lines * (blocks - 1)
     figure = make_subplots(
         *shape,
         subplot_titles=[headings.get((row, column), "") for row in range(shape[0]) for column in range(columns)],
         horizontal_spacing=0.03,
-        vertical_spacing=0.22 / shape[0],
+        vertical_spacing=(0.22 * 140 + further_lines * (blocks > 1)) / height,
     )
     for (row, column), (kind, image) in cells.items():
         trace = (pixel_trace if kind == "pixels" else energy_trace)(image)
@@ -325,10 +332,10 @@ def grid_plotly(items: list[tuple[str, dict[str, Array]]], title: str | None, co
     for row, column in set(np.ndindex(shape)) - set(cells):
         empty = figure.get_subplot(row + 1, column + 1)
         empty.xaxis.visible = empty.yaxis.visible = False
-    for row, name in enumerate(row_names):
+    for row, name in enumerate(row_names if len(panels) > 1 else []):
         figure.update_yaxes(title=name, row=row + 1, col=1)
-    top = 34 + (24 if title else 0)
-    return finish(figure, title, alt, height=140 * shape[0] + top, margin={"l": 30, "r": 8, "t": top, "b": 12})
+    top, left = 34 + (24 if title else 0) + further_lines, 30 if len(panels) > 1 else 12
+    return finish(figure, title, alt, height=height + top, margin={"l": left, "r": 8, "t": top, "b": 12})
 
 
 def short(value: Any) -> str:

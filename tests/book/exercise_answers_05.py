@@ -20,7 +20,7 @@ def half_by_luck(number=20_000):
     return spearmanr(place, accuracy).statistic
 
 
-SOLUTIONS = {"05-1": 0.997, "05-2": best, "05-3": half_by_luck()}
+SOLUTIONS = {"05-1": 0.997, "05-2": best, "05-3": half_by_luck(), "05-4": 0.9402}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("05-1", 0.506, "LeNet"),
@@ -41,4 +41,10 @@ WRONG = [
     ("05-3", 0.75, "both halves"),
     ("05-3", 0, "all waves are lost"),
     ("05-3", 0.6, "Hint"),
+    ("05-4", 0.9156, "chooses n"),
+    ("05-4", 0.8022, "would the cut allow"),
+    ("05-4", 0.788, "cut of the text"),
+    ("05-4", 94.02, "per cent"),
+    ("05-4", 366, "constant image"),
+    ("05-4", 0.6, "Hint"),
 ]

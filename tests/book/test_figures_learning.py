@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from companion.chapter_05.figures import plot_predictions, plot_spectrum_and_accuracy
+from companion.chapter_05.figures import plot_along_nads, plot_predictions, plot_spectrum_and_accuracy
 
 
-def trainings(seeds=1, shift=0.0, train=True):
+def trainings(seeds=1, shift=0.0):
     """Rows in no particular order, as a sweep that was resumed may leave them."""
     rows = [
         {
@@ -13,17 +13,15 @@ def trainings(seeds=1, shift=0.0, train=True):
             "seed": seed,
             "eigenvalue": 4.0 / (index + 1),
             "test_accuracy": 0.97 - 0.04 * index - shift + 0.01 * seed,
-            "train_accuracy": 1.0,
         }
         for index in (9, 0, 3)
         for seed in range(seeds)
     ]
-    frame = pd.DataFrame(rows)
-    return frame if train else frame.drop(columns="train_accuracy")
+    return pd.DataFrame(rows)
 
 
 def published():
-    return pd.DataFrame({"index": [9, 0], "accuracy": [0.7, 0.99], "architecture": "lenet"})
+    return pd.Series([0.7, 0.99], index=[9, 0])
 
 
 def predicted(shift=0.0):
@@ -32,15 +30,15 @@ def predicted(shift=0.0):
     return frame.set_axis(["a", "b", "c", "d"])
 
 
-def press(figure, menu, label):
-    """Do what Plotly does when an entry of a dropdown is chosen."""
-    (button,) = [button for button in figure.layout.updatemenus[menu].buttons if button.label == label]
-    for path, values in button.args[0].items():
-        if button.method == "relayout":
-            figure.update_layout({path.replace(".", "_"): values})
-        else:
-            for trace, value in zip(figure.data, values, strict=True):
-                trace[path] = value
+def press(figure, label):
+    """Do what Plotly does when an entry of the dropdown is chosen."""
+    (button,) = [button for button in figure.layout.updatemenus[0].buttons if button.label == label]
+    changes, *layout = button.args
+    for path, values in changes.items():
+        for trace, value in zip(figure.data, values, strict=True):
+            trace[path] = value
+    for path, value in (layout[0] if layout else {}).items():
+        figure.update(layout={path.replace("[", "_").replace("].", "_"): value})
 
 
 def shown(figure):
@@ -48,16 +46,23 @@ def shown(figure):
 
 
 def test_spectrum_and_accuracy_are_drawn_by_index():
-    figure = plot_spectrum_and_accuracy({"ours": trainings()}, "Title", published={"ours": published()})
+    figure = plot_spectrum_and_accuracy(
+        {"ours": trainings()}, "Title", published={"ours": published()}, notes={"ours": {3: "look"}}
+    )
     traces = shown(figure)
-    np.testing.assert_allclose(traces["eigenvalue (left)"].y, [1, 0.25, 0.1])
+    np.testing.assert_allclose(traces["eigenvalue"].y, [1, 0.25, 0.1])
     np.testing.assert_allclose(traces["test accuracy"].y, [0.97, 0.85, 0.61])
     np.testing.assert_array_equal(traces["test accuracy"].customdata, [0, 3, 9])
-    np.testing.assert_array_equal(traces["published accuracy"].x, [1, 10])
-    np.testing.assert_array_equal(traces["published accuracy"].y, [0.99, 0.7])
-    assert {name for name, trace in traces.items() if trace.yaxis == "y2"} == set(traces) - {"eigenvalue (left)"}
-    assert figure.layout.yaxis.type == "log" and figure.layout.yaxis2.overlaying == "y"
-    assert len(figure.layout.updatemenus) == 1
+    np.testing.assert_array_equal(traces["published accuracy"].x, [10, 1])
+    np.testing.assert_array_equal(traces["published accuracy"].y, [0.7, 0.99])
+    assert (traces["notes"].x[0], traces["notes"].y[0]) == (4, 0.85)
+    assert {name for name, trace in traces.items() if trace.yaxis == "y2"} == set(traces) - {"eigenvalue"}
+    assert figure.layout.xaxis.type == figure.layout.xaxis2.type == figure.layout.yaxis.type == "log"
+    # Index k stands at k + 1.
+    assert [place - 1 for place in figure.layout.xaxis2.tickvals] == [
+        int(text) for text in figure.layout.xaxis2.ticktext
+    ]
+    assert not figure.layout.updatemenus
     assert "97% to 61%" in figure.layout.meta["alt"]
 
 
@@ -67,20 +72,14 @@ def test_several_seeds_give_means_and_standard_deviations():
     np.testing.assert_allclose(trace.error_y.array, [0.01, 0.01, 0.01])
 
 
-def test_the_dropdowns_are_independent():
-    tables = {"ours": trainings(), "theirs": trainings(shift=0.1, train=False)}
-    for order in ((0, 1), (1, 0)):
-        figure = plot_spectrum_and_accuracy(tables, published={"theirs": published()})
-        for menu in order:
-            press(figure, menu, ("logarithmic index", "theirs")[menu])
-        assert figure.layout.xaxis.type == "log" and figure.layout.xaxis.autorange
-        traces = shown(figure)
-        assert set(traces) == {"eigenvalue (left)", "test accuracy", "published accuracy"}
-        np.testing.assert_allclose(traces["test accuracy"].y, [0.87, 0.75, 0.51])
-        press(figure, 0, "linear index")
-        press(figure, 1, "ours")
-        assert figure.layout.xaxis.type == "linear"
-        assert set(shown(figure)) == {"eigenvalue (left)", "test accuracy", "training accuracy"}
+def test_the_dropdown_chooses_the_set():
+    tables = {"ours": trainings(), "theirs": trainings(shift=0.1)}
+    figure = plot_spectrum_and_accuracy(tables, published={"theirs": published()})
+    assert set(shown(figure)) == {"eigenvalue", "test accuracy"}
+    press(figure, "theirs")
+    traces = shown(figure)
+    assert set(traces) == {"eigenvalue", "test accuracy", "published accuracy"}
+    np.testing.assert_allclose(traces["test accuracy"].y, [0.87, 0.75, 0.51])
 
 
 def test_every_point_lies_inside_the_axes():
@@ -91,16 +90,31 @@ def test_every_point_lies_inside_the_axes():
     assert plot_predictions({"low": predicted(shift=0.7)}).layout.yaxis.range[0] < 0.1
 
 
-def test_predictions_are_drawn_with_their_rank_correlations():
+def test_a_network_has_its_panel_with_what_was_published_and_what_we_found():
+    ours = {"same": pd.Series([0.9, 0.6], index=[0, 9])}
+    figure = plot_along_nads({"one": (published(), ours), "two": (published() - 0.1, ours)}, "Title")
+    lines = [trace for trace in figure.data if trace.name == "published"]
+    np.testing.assert_allclose([trace.y for trace in lines], [[0.7, 0.99], [0.6, 0.89]], rtol=1e-6)
+    assert [trace.xaxis for trace in lines] == ["x", "x2"] and [trace.showlegend for trace in lines] == [True, False]
+    points = next(trace for trace in figure.data if trace.name == "same")
+    np.testing.assert_array_equal(points.x, [1, 10])
+    assert points.mode == "markers"
+
+
+def headings(figure):
+    return [annotation.text for annotation in figure.layout.annotations]
+
+
+def test_predictions_are_drawn_under_their_rank_correlations():
     figure = plot_predictions({"waves": predicted(), "NADs": predicted(shift=0.15)}, "Title")
-    assert set(shown(figure)) == {"secant (ρ = 0.80)", "gradient (ρ = −0.80)"}
-    press(figure, 0, "NADs")
+    assert headings(figure) == ["secant<br>ρ = 0.80", "gradient<br>ρ = −0.80"]
+    press(figure, "NADs")
     traces = shown(figure)
-    assert set(traces) == {"secant (ρ = 1.00)", "gradient (ρ = −1.00)"}
-    secant = traces["secant (ρ = 1.00)"]
-    np.testing.assert_allclose(secant.y, [0.5, 0.6, 0.65, 0.7], rtol=1e-6)
-    np.testing.assert_allclose(secant.x, [0.1, 1, 2, 10], rtol=1e-6)
-    assert list(secant.text) == ["a", "b", "c", "d"]
+    assert headings(figure) == ["secant<br>ρ = 1.00", "gradient<br>ρ = −1.00"]
+    assert [traces[name].xaxis for name in ("secant", "gradient")] == ["x", "x2"]
+    np.testing.assert_allclose(traces["secant"].y, [0.5, 0.6, 0.65, 0.7], rtol=1e-6)
+    np.testing.assert_allclose(traces["secant"].x, [0.1, 1, 2, 10], rtol=1e-6)
+    assert list(traces["secant"].text) == ["a", "b", "c", "d"]
     assert not plot_predictions({"waves": predicted()}).layout.updatemenus
 
 

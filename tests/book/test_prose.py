@@ -9,6 +9,7 @@ Numbers that a chapter computes while it is executed are not bound: they are not
 
 from __future__ import annotations
 
+import bisect
 import functools
 import json
 import math
@@ -773,9 +774,9 @@ def sigma_fits() -> tuple[str, str]:
     return theirs, so(ours == theirs, "so is ours")
 
 
-def alignment_of_random_directions() -> float:
+def alignment_of_random_directions(architecture: str = "lenet") -> float:
     """Its standard deviation, by the chapter's proposition."""
-    return float((2 / (1024 + 2) * (relative().square().mean() - 1)).sqrt())
+    return float((2 / (1024 + 2) * (relative(architecture).square().mean() - 1)).sqrt())
 
 
 def worth_of_half_the_first() -> tuple[str, str]:
@@ -863,11 +864,29 @@ def stripes() -> tuple[str, str, str]:
     return waves(worst, signed=True), times, waves(best, signed=True)
 
 
+def blind_beyond(wave: tuple[int, int], number: int) -> float:
+    """The best accuracy of one who sees so many of the first NADs."""
+    (v,), first = atoms([wave]), atlas("lenet").vectors[:number].flatten(1)
+    sigma = made_with(table("A1", architecture="lenet"), "sigma")
+    return float(nt.pooling.bayes_accuracy(v.flatten(), first, 1.0, *sigma))
+
+
 def blind_beyond_100(wave: tuple[int, int]) -> tuple[str, str]:
     """The best accuracy of one who sees the first hundred NADs, and LeNet's."""
-    (v,), first = atoms([wave]), atlas("lenet").vectors[:100].flatten(1)
-    blind = nt.pooling.bayes_accuracy(v.flatten(), first, 1.0, *made_with(table("A1", architecture="lenet"), "sigma"))
-    return percent(float(blind)), percent(accuracy("A1", "lenet")[wave])
+    return percent(blind_beyond(wave, 100)), percent(accuracy("A1", "lenet")[wave])
+
+
+def cut_for_both() -> tuple[int, str]:
+    """How many NADs allow what LeNet reaches on (0, 2), and what these allow on the constant image."""
+    reached = accuracy("A1", "lenet")[0, -2]
+    # More NADs allow more.
+    number = bisect.bisect_left(range(1, 1024), reached, key=lambda n: blind_beyond((0, -2), n)) + 1
+    return number, percent(blind_beyond((0, 0), number))
+
+
+def stripes_and_the_cut() -> tuple[str, int, str]:
+    number, _ = cut_for_both()
+    return percent(accuracy("A1", "lenet")[-12, 0]), number, percent(blind_beyond((-12, 0), number))
 
 
 def resnet_breaks_the_order() -> str:
@@ -1011,6 +1030,10 @@ CHAPTER_5 = [
     ),
     Stated("The published accuracy is {} %, and {} with", sigma_fits, ("nads",)),
     Stated("random directions have $\\alpha = 1 \\pm {:.2f}$ for LeNet", alignment_of_random_directions),
+    Stated(
+        "Its first NAD holds {} % of the sum of the eigenvalues, and its random directions have $\\alpha = 1 \\pm {:.2f}$",
+        lambda: (percent(float(relative("densenet121")[0]) / 1024), alignment_of_random_directions("densenet121")),
+    ),
     Stated("this is half of $\\lambda_0$, {} times the mean, and {}", worth_of_half_the_first),
     Stated(
         "have the same $\\alpha$ within {}. But from index {} on the published one is spread over dozens",
@@ -1047,6 +1070,8 @@ CHAPTER_5 = [
         "with the same cut the wave $(0, 2)$ would be learned to {} % at best, where LeNet reaches {} %",
         lambda: blind_beyond_100((0, -2)),
     ),
+    Stated("$(0, 2)$ asks for {} NADs, and these would allow {} % on the constant image", cut_for_both),
+    Stated("are learned to {} %, where the same {} NADs allow {} %", stripes_and_the_cut),
     Stated("with momentum it learns NAD 1000 better than NAD 300 ({} %)", resnet_breaks_the_order),
     Stated("At {} of the {} indices ours is learned better", ours_are_better),
     Stated("the authors reach {} % at NAD {}, which has as much", as_much_as_the_hole, ("nads", "resnet18")),

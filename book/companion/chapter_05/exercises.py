@@ -74,6 +74,21 @@ def _grade_half_lost(answer: Any) -> str | None:
     )
 
 
+def _grade_cut(answer: Any) -> str | None:
+    return compare_number(
+        answer,
+        0.94,
+        0.005,
+        (
+            (0.916, "This is what LeNet reaches on (0, 2), and chooses n. The question is for the constant image."),
+            (0.802, "This is what LeNet reaches on the constant image. What would the cut allow?"),
+            (0.788, "This is the cut of the text, at 100. It allows 74 % on (0, 2), and LeNet reaches more."),
+            (94.0, "Give a share between 0 and 1, not per cent."),
+            (366, "So many NADs it takes. What do they allow on the constant image?"),
+        ),
+    )
+
+
 EXERCISES = (
     Exercise(
         id="05-1",
@@ -107,5 +122,16 @@ EXERCISES = (
             "Σ d² = m³/6 with m = n/2, for large n. Put it into the formula, with n.",
         ),
         praise="That is right. So a ρ below one can be the fault of the accuracies, and not of the prediction.",
+    ),
+    Exercise(
+        id="05-4",
+        summary="The cut that fits LeNet's accuracy on (0, 2): what does it allow on the constant image?",
+        grade=_grade_cut,
+        hints=(
+            "Exercise 05-2 has the best accuracy of a classifier that sees n NADs. Its coefficients are uₖᵀv.",
+            "Raise n until the best accuracy on (0, 2) is at least LeNet's. Mind σ = 3.",
+            "best(U @ constant, n, 1, 3), where U has a NAD in each row and n is some hundreds.",
+        ),
+        praise="That is right. LeNet reaches 80 % there, so the one cut does not fit both.",
     ),
 )

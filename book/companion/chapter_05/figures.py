@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from companion.parts import (
     COLOURS,
@@ -20,9 +22,20 @@ from companion.parts import (
     title_height,
 )
 
-__all__ = ["plot_predictions", "plot_spectrum_and_accuracy"]
+__all__ = ["plot_along_nads", "plot_predictions", "plot_spectrum_and_accuracy"]
 
-_SPECTRUM, _TEST, _TRAIN, _PUBLISHED = "#009e73", "#d55e00", "#8c8c8c", "#0072b2"
+_SPECTRUM, _TEST, _PUBLISHED = "#009e73", "#d55e00", "#0072b2"
+_HOVER = "NAD %{customdata}<br>%{fullData.name} %{y:.1%}<extra></extra>"
+
+
+def _index_axis(ticks: Sequence[int]) -> dict[str, Any]:
+    """A logarithmic axis on which index k stands at k + 1, and is called k."""
+    return {
+        "type": "log",
+        "range": [-0.06, np.log10(1024) + 0.04],
+        "tickvals": [tick + 1 for tick in ticks],
+        "ticktext": [str(tick) for tick in ticks],
+    }
 
 
 @dataclass(frozen=True)
@@ -33,172 +46,196 @@ class _Series:
     spectrum: Array
     test: Array
     deviation: Array | None
-    train: Array | None
-    published: tuple[Array, Array] | None
+    published: pd.Series | None
+    notes: Mapping[int, str]
 
 
 def plot_spectrum_and_accuracy(
     tables: Mapping[str, pd.DataFrame],
     title: str | None = None,
     *,
-    published: Mapping[str, pd.DataFrame] | None = None,
+    published: Mapping[str, pd.Series] | None = None,
+    notes: Mapping[str, Mapping[int, str]] | None = None,
 ) -> go.Figure:
-    """Draw eigenvalues (left axis) and accuracies on D(u_k) (right axis) against the index k of the NADs.
+    """Draw eigenvalues and, below them, accuracies on D(u_k) against the index k of the NADs, on a logarithmic axis.
 
     Eigenvalues are divided by the largest one of their set. Where an index has several trainings, their mean is drawn
-    with a bar of one standard deviation to either side. With Plotly a dropdown chooses the set, and another one whether
-    the index axis is linear or logarithmic; on a logarithmic axis index k stands at k + 1.
+    with a bar of one standard deviation to either side. A dropdown chooses the set.
 
     Parameters
     ----------
     tables
         From the label of a set to its trainings, one row each: columns ``index``, ``eigenvalue`` and
-        ``test_accuracy``, and ``train_accuracy`` where it is to be drawn; accuracies in [0, 1].
+        ``test_accuracy``, in [0, 1].
     published
-        From the label of a set to accuracies that somebody else found: columns ``index`` and ``accuracy``.
+        From the label of a set to accuracies that somebody else found, by index.
+    notes
+        From the label of a set to words beside some of its accuracies, by index.
     """
     given = as_mapping(tables, "tables")
-    others = as_mapping(published, "published") if published else {}
-    sets = {label: _series(table, others.get(label)) for label, table in given.items()}
+    others, remarks = published or {}, notes or {}
+    sets = {label: _series(table, others.get(label), remarks.get(label, {})) for label, table in given.items()}
     alt = f"{title or 'Spectrum and accuracy'}, against the index of the NAD. " + " ".join(
         f"{label}: the eigenvalue falls to {one.spectrum[-1]:.1g} of the first, test accuracy goes from "
         f"{one.test[0]:.0%} to {one.test[-1]:.0%}."
         for label, one in sets.items()
     )
 
-    figure = go.Figure()
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.3, 0.7])
     groups: list[Hashable] = []
     for group, one in enumerate(sets.values()):
-        for trace in _traces(one):
-            figure.add_trace(trace.update(visible=group == 0))
+        for row, trace in _traces(one):
+            figure.add_trace(trace.update(visible=group == 0), row, 1)
             groups.append(group)
-    figure.update_xaxes(title="index k of the NAD, plus 1")
+    figure.update_xaxes(_index_axis((0, 3, 10, 30, 100, 300, 1000)))
+    figure.update_xaxes(title="index k of the NAD", row=2)
     lowest = min(one.spectrum.min() for one in sets.values())
-    figure.update_layout(
-        yaxis={
-            "title": {"text": "eigenvalue / the first", "font": {"color": _SPECTRUM}},
-            "type": "log",
-            "exponentformat": "power",
-            "dtick": 1,
-            "range": [np.log10(lowest) - 0.1, 0.1],
-        },
-        yaxis2={
-            "title": {"text": "accuracy", "font": {"color": _TEST}},
-            "overlaying": "y",
-            "side": "right",
-            "range": _limits([one.test for one in sets.values()]),
-            "tickformat": ".0%",
-            "tickmode": "linear",  # by default they stand where the left axis has its ticks
-            "dtick": 0.1,
-            "showgrid": False,
-            "zeroline": False,
-        },
+    figure.update_yaxes(
+        title="λ<sub>k</sub> / λ<sub>0</sub>",
+        type="log",
+        tickformat="~g",
+        dtick=2,
+        range=[np.log10(lowest) - 0.2, 0.3],
+        row=1,
     )
-    axis_buttons = [
-        {
-            "label": f"{kind} index",
-            "method": "relayout",
-            "args": [{"xaxis.type": "log" if kind == "logarithmic" else "linear", "xaxis.autorange": True}],
-        }
-        for kind in ("linear", "logarithmic")
-    ]
-    # One above the other: side by side they would not fit on a telephone.
-    menus = [dropdown_layout(axis_buttons)]
-    if len(sets) > 1:
-        menus.append({**dropdown_layout(buttons_for(sets, groups)), "pad": {"b": 48}})
+    figure.update_yaxes(
+        title="accuracy", range=_limits([one.test for one in sets.values()]), tickformat=".0%", dtick=0.1, row=2
+    )
+    menus = [dropdown_layout(buttons_for(sets, groups))] if len(sets) > 1 else []
     top = 20 + title_height(title) + 42 * len(menus)
-    margin = {"l": 56, "r": 56, "t": top, "b": 110}
-    legend = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "xanchor": "left"}
-    return finish(figure, title, alt, height=290 + top + 110, margin=margin, legend=legend, updatemenus=menus)
+    margin = {"l": 56, "r": 20, "t": top, "b": 72}
+    legend = {"orientation": "h", "x": 0, "y": -0.17, "yanchor": "top", "xanchor": "left"}
+    return finish(figure, title, alt, height=320 + top + 72, margin=margin, legend=legend, updatemenus=menus)
 
 
-def _series(table: pd.DataFrame, published: pd.DataFrame | None) -> _Series:
+def _series(table: pd.DataFrame, published: pd.Series | None, notes: Mapping[int, str]) -> _Series:
     """Mean and spread by index."""
     by_index = table.groupby("index")
     means = by_index.mean(numeric_only=True)
     spectrum = means["eigenvalue"].to_numpy()
     repeated = bool((by_index.size() > 1).any())
     deviation = by_index["test_accuracy"].std().fillna(0.0).to_numpy() if repeated else None
-    train = means["train_accuracy"].to_numpy() if "train_accuracy" in means else None
-    beside = None
-    if published is not None:
-        other = published.sort_values("index")
-        beside = other["index"].to_numpy(dtype=float), other["accuracy"].to_numpy()
     test = means["test_accuracy"].to_numpy()
-    return _Series(means.index.to_numpy(dtype=float), spectrum / spectrum.max(), test, deviation, train, beside)
+    return _Series(means.index.to_numpy(dtype=int), spectrum / spectrum.max(), test, deviation, published, notes)
 
 
 def _limits(accuracies: Sequence[Array]) -> list[float]:
     """From one half to one, and lower where an accuracy is."""
-    return [min(0.48, *(float(array.min()) - 0.02 for array in accuracies)), 1.02]
+    return [min(0.46, *(float(array.min()) - 0.02 for array in accuracies)), 1.02]
 
 
-def _traces(one: _Series) -> list[go.Scatter]:
-    place = one.index + 1
-    numbers = one.index.astype(int)
+def _traces(one: _Series) -> list[tuple[int, go.Scatter]]:
+    """The row and the trace of each."""
     bars = None if one.deviation is None else {"array": one.deviation, "thickness": 1.5, "width": 3}
-    traces = [
-        go.Scatter(
-            x=place,
-            y=one.spectrum,
-            customdata=numbers,
-            name="eigenvalue (left)",
-            mode="lines",
-            line={"color": _SPECTRUM, "width": 2},
-            hovertemplate="NAD %{customdata}<br>eigenvalue %{y:.3g} of the first<extra></extra>",
-        ),
-    ]
-    if one.train is not None:
-        traces.append(
-            go.Scatter(
-                x=place,
-                y=one.train,
-                customdata=numbers,
-                name="training accuracy",
-                yaxis="y2",
-                mode="lines",
-                line={"color": _TRAIN, "width": 2, "dash": "dot"},
-                hovertemplate="NAD %{customdata}<br>training accuracy %{y:.1%}<extra></extra>",
-            )
-        )
-    traces.append(
-        go.Scatter(
-            x=place,
-            y=one.test,
-            customdata=numbers,
-            error_y=bars,
-            name="test accuracy",
-            yaxis="y2",
-            mode="lines+markers",
-            line={"color": _TEST, "width": 2},
-            marker={"size": 6},
-            hovertemplate="NAD %{customdata}<br>test accuracy %{y:.1%}<extra></extra>",
-        )
+    spectrum = go.Scatter(
+        x=one.index + 1,
+        y=one.spectrum,
+        customdata=one.index,
+        name="eigenvalue",
+        showlegend=False,
+        mode="lines",
+        line={"color": _SPECTRUM, "width": 2},
+        hovertemplate="NAD %{customdata}<br>eigenvalue %{y:.3g} of the first<extra></extra>",
     )
+    test = go.Scatter(
+        x=one.index + 1,
+        y=one.test,
+        customdata=one.index,
+        error_y=bars,
+        name="test accuracy",
+        mode="lines+markers",
+        line={"color": _TEST, "width": 2},
+        marker={"size": 6},
+        hovertemplate=_HOVER,
+    )
+    traces = [(1, spectrum), (2, test)]
     if one.published is not None:
-        index, accuracy = one.published
-        traces.append(
-            go.Scatter(
-                x=index + 1,
-                y=accuracy,
-                customdata=index.astype(int),
-                name="published accuracy",
-                yaxis="y2",
-                mode="markers",
-                marker={"size": 7, "symbol": "circle-open", "color": _PUBLISHED, "line": {"width": 1.5}},
-                hovertemplate="NAD %{customdata}<br>published accuracy %{y:.1%}<extra></extra>",
-            )
+        circles = go.Scatter(
+            x=one.published.index + 1,
+            y=one.published,
+            customdata=one.published.index,
+            name="published accuracy",
+            mode="markers",
+            marker={"size": 7, "symbol": "circle-open", "color": _PUBLISHED, "line": {"width": 1.5}},
+            hovertemplate=_HOVER,
         )
+        traces.append((2, circles))
+    if one.notes:
+        accuracy = dict(zip(one.index.tolist(), one.test.tolist(), strict=True))
+        words = go.Scatter(
+            x=[index + 1 for index in one.notes],
+            y=[accuracy[index] for index in one.notes],
+            text=[f"{note} " for note in one.notes.values()],
+            name="notes",
+            showlegend=False,
+            mode="text",
+            textposition="bottom left",
+            hoverinfo="skip",
+        )
+        traces.append((2, words))
     return traces
+
+
+def plot_along_nads(
+    networks: Mapping[str, tuple[pd.Series, Mapping[str, pd.Series]]], title: str | None = None
+) -> go.Figure:
+    """Draw accuracies along NADs, one panel for each network: published ones as a line, and our own as points.
+
+    Parameters
+    ----------
+    networks
+        From the name of a network to its published accuracies, by index, and to ours, by the name of their NADs, which
+        are the same for all networks.
+    """
+    named = as_mapping(networks, "networks")
+    rows = -(-len(named) // 2)
+    figure = make_subplots(
+        rows,
+        2,
+        shared_xaxes=True,
+        shared_yaxes=True,
+        subplot_titles=list(named),
+        horizontal_spacing=0.1,
+        vertical_spacing=0.26 / rows,
+    )
+    for panel, (published, ours) in enumerate(named.values()):
+        place = {"row": panel // 2 + 1, "col": panel % 2 + 1}
+        curves = {"published": (published, {"mode": "lines", "line": {"color": _PUBLISHED, "width": 1.5}})}
+        for number, (name, accuracy) in enumerate(ours.items()):
+            symbol = ("circle", "diamond-open")[number]
+            marker = {"color": _TEST, "size": 7, "symbol": symbol, "line": {"color": _TEST, "width": 1.5}}
+            curves[name] = (accuracy, {"mode": "markers", "marker": marker})
+        for name, (accuracy, look) in curves.items():
+            figure.add_scatter(
+                x=accuracy.index + 1,
+                y=accuracy.to_numpy(dtype=np.float32),
+                customdata=accuracy.index,
+                name=name,
+                legendgroup=name,
+                showlegend=panel == 0,
+                hovertemplate=_HOVER,
+                **look,
+                **place,
+            )
+    figure.update_xaxes(_index_axis((0, 10, 100, 1000)))
+    figure.update_xaxes(title="index k", row=rows)
+    figure.update_yaxes(title="accuracy", col=1)
+    figure.update_yaxes(range=[0.46, 1.03], tickformat=".0%", dtick=0.1 if rows == 1 else 0.25, tick0=0.5)
+    alt = f"{title or 'Accuracies along NADs'}, of {', '.join(named)}: as published, and ours."
+    top, bottom = 34 + title_height(title), 78
+    legend = {"orientation": "h", "x": 0, "y": -52 / (150 * rows), "yanchor": "top", "xanchor": "left"}
+    margin = {"l": 56, "r": 12, "t": top, "b": bottom}
+    return finish(figure, title, alt, height=150 * rows + top + bottom, margin=margin, legend=legend)
 
 
 def plot_predictions(
     tables: Mapping[str, pd.DataFrame],
     title: str | None = None,
 ) -> go.Figure:
-    """Draw test accuracy against several predictions of it; a dropdown chooses the family of directions.
+    """Draw test accuracy against several predictions of it, a panel for each; a dropdown chooses the family.
 
-    The legend gives Spearman's rank correlation of each prediction with accuracy.
+    Above each panel stands Spearman's rank correlation of the prediction with accuracy. All panels have one axis: a
+    prediction that is the same for all directions stands as a vertical line.
 
     Parameters
     ----------
@@ -215,31 +252,41 @@ def plot_predictions(
     }
     parts = [f"{label}: " + ", ".join(f"{n} {r}" for n, r in found.items()) for label, found in summaries.items()]
     alt = f"{title or 'Accuracy against its predictions'}; Spearman's rank correlations. {'; '.join(parts)}."
+    headings = [[f"{name}<br>{found[name]}" for name in names] for found in summaries.values()]
 
-    figure = go.Figure()
+    figure = make_subplots(
+        1, len(names), shared_xaxes="all", shared_yaxes=True, subplot_titles=headings[0], horizontal_spacing=0.03
+    )
     groups = []
-    for group, (label, frame) in enumerate(families.items()):
+    for group, frame in enumerate(families.values()):
         for number, name in enumerate(names):
             figure.add_scatter(
                 x=frame[name].to_numpy(dtype=np.float32),
                 y=frame["accuracy"].to_numpy(dtype=np.float32),
                 text=[str(entry) for entry in frame.index],
-                name=f"{name} ({summaries[label][name]})",
+                name=name,
                 mode="markers",
-                marker={"size": 7, "color": COLOURS[number % len(COLOURS)], "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
+                marker={"size": 7, "color": COLOURS[number % len(COLOURS)], "opacity": 0.7},
                 visible=group == 0,
                 hovertemplate="%{text}<br>prediction %{x:.3g}<br>accuracy %{y:.1%}<extra></extra>",
+                row=1,
+                col=number + 1,
             )
             groups.append(group)
-    menus = [dropdown_layout(buttons_for(families, groups))] if len(families) > 1 else []
+    menus = []
+    if len(families) > 1:
+        buttons = buttons_for(families, groups)
+        for button, texts in zip(buttons, headings, strict=True):
+            button["method"] = "update"
+            button["args"].append({f"annotations[{number}].text": text for number, text in enumerate(texts)})
+        menus = [dropdown_layout(buttons) | {"pad": {"b": 44}}]
     accuracies = [frame["accuracy"].to_numpy() for frame in families.values()]
-    figure.update_xaxes(type="log", title="prediction (1: the mean)", exponentformat="power", dtick=1)
-    figure.update_yaxes(title="test accuracy", tickformat=".0%", range=_limits(accuracies))
-    top = 20 + title_height(title) + 42 * len(menus)
-    margin = {"l": 56, "r": 12, "t": top, "b": 90}
-    legend = {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "xanchor": "left"}
-    layout = {"margin": margin, "legend": legend, "updatemenus": menus, "showlegend": True, "hovermode": "closest"}
-    return finish(figure, title, alt, height=290 + top + 90, **layout)
-
-
-_SYMBOLS = ("circle", "square", "diamond", "cross", "x")
+    # Numbers at all powers of ten would not fit on a telephone.
+    figure.update_xaxes(type="log", tickvals=[0.01, 0.1, 1, 10], ticktext=["0.01", "", "1", "10"], tickangle=0)
+    figure.update_xaxes(title="prediction (1: the mean)", col=(len(names) + 1) // 2)
+    figure.update_yaxes(tickformat=".0%", range=_limits(accuracies))
+    figure.update_yaxes(title="test accuracy", col=1)
+    top = 54 + title_height(title) + 42 * len(menus)
+    margin = {"l": 56, "r": 12, "t": top, "b": 52}
+    layout = {"margin": margin, "updatemenus": menus, "showlegend": False, "hovermode": "closest"}
+    return finish(figure, title, alt, height=230 + top + 52, **layout)

@@ -48,6 +48,7 @@ def plot_directions(
     *,
     layout: Literal["row", "slider"] = "slider",
     columns: int = 4,
+    energy: bool = True,
 ) -> go.Figure:
     """Draw several directions: one at a time, chosen by a slider, or all of them as small multiples.
 
@@ -59,6 +60,8 @@ def plot_directions(
         ``"slider"`` or ``"row"``.
     columns
         A row is broken after this many directions.
+    energy
+        Whether a row shows the Fourier energy, too.
     """
     images = {
         label: as_direction(v, f"direction {label!r}") for label, v in as_mapping(directions, "directions").items()
@@ -66,9 +69,10 @@ def plot_directions(
     shapes = {image.shape for image in images.values()}
     if len(shapes) > 1:
         raise ValueError(f"got directions of different shapes, {sorted(shapes)}; expected one shape")
-    alt = f"{title or 'Directions'}: pixels and Fourier energy of {', '.join(images)}."
+    what = "pixels and Fourier energy" if energy or layout != "row" else "pixels"
+    alt = f"{title or 'Directions'}: {what} of {', '.join(label.replace('<br>', ', ') for label in images)}."
     if layout != "row":
         titles = [f"{title}: {label}" if title else label for label in images]
         return direction_panels(images, titles, layout, alt)
     items = [(label, {"": image}) for label, image in images.items()]
-    return grid_plotly(items, title, min(columns, len(images)), alt)
+    return grid_plotly(items, title, min(columns, len(images)), alt, energy)
