@@ -28,7 +28,7 @@ __all__ = [
 
 LABELS: Final = {
     "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt",
-    "lstm": "LSTM", "convnext-asleep": "ConvNeXt, blocks asleep",
+    "lstm": "LSTM", "convnext-asleep": "ConvNeXt, asleep",
 }  # fmt: skip
 _SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down-open")
 _SMALLEST = 1e-5  # what is less is drawn there
@@ -67,6 +67,7 @@ def plot_spectra(
     """
     curves = {label: (np.arange(len(one.held_out)), _relative(one)) for label, one in nads.items()}
     figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g", height=290)
+    figure.update_xaxes(ticklabeloverflow="allow")  # the last one stands at the edge
     figure.update_yaxes(_ALPHAS)
     for trace in tuple(figure.data):
         places = list((steps or {}).get(trace.name, ()))
@@ -79,7 +80,7 @@ def plot_spectra(
             hovertemplate=f"{trace.name}<br>a new eigenspace from NAD %{{customdata}} on<extra></extra>",
             customdata=places,
         )
-    figure.layout.legend.y = -0.36  # clear of the axis title on a telephone, where the plot is as high as on a page
+    figure.update_layout(legend={"y": -0.36, "font": {"size": 11}})  # clear of the axis title on a telephone
     named = "; ".join(f"{label} at {', '.join(map(str, places))}" for label, places in (steps or {}).items())
     falls = f" It falls in steps: {named}." if named else ""
     alt = f"{title or 'Spectra'}: held-out α over the index of the NAD, for {', '.join(nads)}.{falls}"
@@ -123,12 +124,12 @@ def plot_unlabelled(nads: Mapping[str, NADs], title: str | None = None) -> go.Fi
             row=1,
             col=column,
         )
-    ticks = [0, 16, 255]
-    figure.update_xaxes(type="log", tickvals=[k + 1 for k in ticks], ticktext=[str(k) for k in ticks], tickangle=0)
+    axis = {"type": "log", "tickvals": [1, 17], "ticktext": ["0", "16"], "tickangle": 0}
+    figure.update_xaxes(title={"text": "NAD", "standoff": 4}, **axis)
     figure.update_yaxes(type="log", range=(math.log10(_SMALLEST) - 0.2, 2), **_ALPHAS)
     figure.update_yaxes(title="held-out α / mean", row=1, col=1)
     alt = f"{title or 'Spectra'}: four panels, {', '.join(letters)}, of held-out α over the index of the NAD."
-    return finish(figure, title, alt, height=230, margin={"l": 62, "r": 12, "t": 66, "b": 34})
+    return finish(figure, title, alt, height=240, margin={"l": 62, "r": 12, "t": 66, "b": 48})
 
 
 def plot_rows(nads: NADs, title: str | None = None) -> go.Figure:
@@ -174,7 +175,7 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
     figure.update_xaxes(type="log", title="held-out α / mean", tickangle=0, **_ALPHAS)
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=(0.45, 1.03))
     alt = f"{title or 'Accuracy over α'}: a dot for each direction and seed, for {', '.join(map(LABELS.get, tables))}."
-    legend = {"y": -0.22, "yanchor": "top"}
+    legend = {"y": -0.28, "yanchor": "top", "font": {"size": 11}}
     finish(figure, title, alt, height=390 + title_height(title), legend=legend, margin={"b": 130})
     return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})
 
