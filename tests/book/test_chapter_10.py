@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from companion import experiments
 from scipy.optimize import minimize
 from scipy.stats import norm
 
@@ -158,3 +159,29 @@ def test_accuracy_of_the_mean_difference(epsilon, sigma, n):
     formula = norm.cdf(epsilon**2 * math.sqrt(n) / (sigma**2 * math.sqrt(1023)))
     # Three samples of n, and the length of the weights' noise, which scatters by 1/√(2D) = 2 %.
     assert np.mean(measured) == pytest.approx(formula, abs=4 * math.sqrt(0.25 / (3 * n)) + 0.01)
+
+
+def test_what_the_chapter_says_of_a_vision_transformer():
+    table = experiments.load_table("two", network="vit-8")
+    assert set(table["seed"]) == {0, 1, 2} and not table["test_accuracy"].isna().any()
+    mean = table.groupby(["first", "second"]).mean()
+    assert f"{mean.test_accuracy_second[66, 0]:.1%} / {1 - mean.follows_first[66, 0]:.1%}" == "99.7% / 99.9%"
+    assert mean.test_accuracy_first[0, 66] > 0.99 and mean.test_accuracy_second[0, 32] > 0.85  # before the step: used
+    after = [mean.test_accuracy_first[66, 0], mean.test_accuracy_second[0, 66], mean.test_accuracy[66, 1000]]
+    np.testing.assert_allclose(after, 0.5, atol=0.02)  # five standard errors of three networks' 4,000 answers
+
+
+def test_what_the_chapter_says_of_carriers():
+    table = experiments.load_table("poisoned", network="vit-8")
+    assert set(table["seed"]) == {0, 1, 2}
+    mean = table.groupby("index", dropna=False).mean(numeric_only=True)
+    with_one = mean.test_accuracy[mean.index.notna()]
+    accuracies = [float(mean.test_accuracy[mean.index.isna()].iloc[0]), with_one.min(), with_one.max()]
+    assert [f"{accuracy:.0%}" for accuracy in accuracies] == ["69%", "67%", "69%"]
+    lenet = experiments.load_table("A7", architecture="lenet")
+    first = lenet[(lenet["index"] == 0) & (lenet["replace"] == "own")].test_accuracy.mean()
+    assert f"{lenet[lenet['replace'] == 'none'].test_accuracy.mean() - first:.0%}" == "34%"
+    assert mean.follows_carrier.max() < 0.1 < 0.6 < mean.follows_content.min()
+    noticed = (table.test_accuracy_poisoned - table.test_accuracy).groupby(table["index"]).agg(["min", "max"])
+    assert [f"{100 * value:.1f}" for value in noticed.loc[0]] == ["1.9", "2.8"]
+    assert noticed.loc[32, "min"] > 0.005 and noticed.loc[66:].abs().to_numpy().max() < 0.0041

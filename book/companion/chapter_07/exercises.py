@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from companion.grading import Exercise, compare_number, read_numbers
+from companion.grading import Exercise, UnexpectedAnswer, compare_number, describe, read_numbers
 
 
 def _grade_patch(answer: Any) -> str | None:
@@ -28,15 +28,21 @@ def _grade_not_lost(answer: Any) -> str | None:
     return ""
 
 
-def _grade_lost(answer: Any) -> str | None:
-    mistakes = (
-        (2240, "These are all that are off the lattice. Some of them no shift turns into their negatives."),
-        (2304, "Some waves survive: the constant image does."),
-        (64, "These are the waves on the lattice, which are not lost."),
-        (576, "These are the waves that are *not* lost."),
-        (1152, "A wave with one odd frequency is lost, whatever the other is."),
+def _grade_spectra(answer: Any) -> str | None:
+    letters = (
+        "".join(answer) if isinstance(answer, tuple | list) and all(isinstance(a, str) for a in answer) else answer
     )
-    return compare_number(answer, 1728, 1e-6, mistakes)
+    if not isinstance(letters, str) or sorted(letters.upper()) != list("ABCD"):
+        raise UnexpectedAnswer(f'Expected the four letters A to D, such as "ABCD", but got {describe(answer)}.')
+    wrong = {right for given, right in zip(letters.upper(), "CADB", strict=True) if given != right}
+    return next((remark for letter, remark in _WRONG_SPECTRA.items() if letter in wrong), None)
+
+
+_WRONG_SPECTRA = {
+    "B": "In B all directions are worth the same. Which network sees its image through a matrix without structure?",
+    "D": "D falls again and again, after each 16 directions. Which network reads rows?",
+    "A": "A and C fall once, at 16. Which of the two networks hardly knows where its patches are?",
+}
 
 
 EXERCISES = (
@@ -54,11 +60,11 @@ EXERCISES = (
     ),
     Exercise(
         "07-3",
-        "How many of 48 × 48 waves a vision transformer without positions loses.",
-        _grade_lost,
+        "The panels of the ViT, the Mixer, the LSTM and the MLP, in this order.",
+        _grade_spectra,
         (
-            "A shift by a and b patches moves the wave (i, j) by (i a + j b) / 6 periods.",
-            "i a + j b leaves 3 when divided by 6: what if i and j are both even, and what if not?",
+            "At which index does each of them fall, and how often?",
+            "How far did the Mixer fall in the figure above, and the ViT?",
         ),
     ),
 )

@@ -37,7 +37,6 @@ class _Network:
     architecture: str
     step: int  # dimension of the images that repeat with the patch; of an LSTM two rows
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    bulk: int | None = None  # where the largest eigenspace begins, if it is not the step
     frozen: str | None = None  # what is never trained: weights with this in their names
 
 
@@ -46,7 +45,7 @@ NETWORKS: Final = {
     "vit-4": _Network("vit", 16, {"patch_size": 4}),
     "mixer": _Network("mixer", 64),
     "convnext": _Network("convnext", 64),  # patches of 4x4 pixels, then convolutions of 2x2 of them
-    "lstm": _Network("lstm", 64, bulk=128),  # four rows
+    "lstm": _Network("lstm", 64),
     "convnext-asleep": _Network("convnext", 64, frozen="layer_scale"),
 }
 

@@ -1,32 +1,36 @@
-"""Spectra with steps, the rows that a recurrent network sees, and what is stored of the trainings on both sides."""
+"""Spectra with steps, the rows that a recurrent network sees, and what is stored of the trainings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import string
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import torch
+from plotly.subplots import make_subplots
 from torch import Tensor
 
-from companion.chapter_07.experiments import NETWORKS
 from companion.figures import plot_curves, plot_over_indices
 from companion.parts import COLOURS, finish, title_height
 from companion.stored import EXPERIMENTS, NotStoredError, load_table
 from companion.style import stored
+from nadtools.estimation import estimate_nads
 from nadtools.nads import NADs
 
 __all__ = [
-    "LABELS", "lattice_share", "load_stored", "plot_rows", "plot_spectra", "plot_trainings", "plot_two",
-    "poisoned_table", "positions_table",
+    "LABELS", "UNLABELLED", "lattice_share", "load_stored", "plot_rows", "plot_spectra", "plot_trainings",
+    "plot_unlabelled", "positions_table", "unlabelled_nads", "with_corner",
 ]  # fmt: skip
 
 LABELS: Final = {
     "vit-8": "ViT, patch 8", "vit-4": "ViT, patch 4", "mixer": "Mixer", "convnext": "ConvNeXt",
-    "lstm": "LSTM", "convnext-asleep": "ConvNeXt, blocks asleep",
+    "lstm": "LSTM", "convnext-asleep": "ConvNeXt, asleep",
 }  # fmt: skip
+_SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down-open")
 _SMALLEST = 1e-5  # what is less is drawn there
 _ALPHAS: Final = {"tickvals": [_SMALLEST, 1e-3, 0.1, 10], "ticktext": ["≤ 10<sup>−5</sup>", "0.001", "0.1", "10"]}
 
@@ -42,18 +46,90 @@ def lattice_share(images: Tensor, patch: int) -> Tensor:
     return mean.square().sum((-2, -1)) * (height // patch) * (width // patch) / tiles.square().sum((-4, -3, -2, -1))
 
 
-def plot_spectra(nads: Mapping[str, NADs], title: str | None = None) -> go.Figure:
-    """Draw what each direction is worth to other networks than those that chose it, over the mean of all directions."""
-    curves = {}
-    for label, one in nads.items():
-        relative = (one.held_out / one.held_out.mean()).clamp_min(_SMALLEST).numpy()
-        curves[label] = (np.arange(len(relative)), relative)
-    ends = {label: one.num_resolved for label, one in nads.items()}
-    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g", height=280)
+def with_corner(label: str, images: Tensor, size: int, bottom: bool = False) -> dict[str, np.ndarray]:
+    """A row for ``plot_wall``: images of shape (k, h, w), and a corner of the first one, enlarged to the size of all.
+
+    The corner has ``size`` pixels on a side, a divisor of h = w; it is at the top left, or at the bottom left.
+    """
+    given = np.asarray(images)
+    corner = given[0, -size:, :size] if bottom else given[0, :size, :size]
+    enlarged = np.kron(corner, np.ones((given.shape[-1] // size,) * 2))
+    names = [label, *(" " * number for number in range(1, len(given)))]  # only the first image is named
+    return dict(zip(names, given, strict=True)) | {f"{size} × {size}": enlarged}
+
+
+def plot_spectra(
+    nads: Mapping[str, NADs], title: str | None = None, steps: Mapping[str, Sequence[int]] | None = None
+) -> go.Figure:
+    """Draw what each direction is worth to other networks than those that chose it, over the mean of all directions.
+
+    ``steps`` holds, by network, where a new eigenspace begins; a mark stands there on its curve.
+    """
+    curves = {label: (np.arange(len(one.held_out)), _relative(one)) for label, one in nads.items()}
+    figure = plot_over_indices(curves, "held-out α / mean", title, y_log=True, y_format=".2~g", height=290)
+    figure.update_xaxes(ticklabeloverflow="allow")  # the last one stands at the edge
     figure.update_yaxes(_ALPHAS)
-    steps = "; ".join(f"{label}: {count} before the bulk" for label, count in ends.items())
-    figure.layout.meta = {**figure.layout.meta, "alt": f"{title or 'Spectra'}: directions told apart: {steps}."}
+    for trace in tuple(figure.data):
+        places = list((steps or {}).get(trace.name, ()))
+        figure.add_scatter(
+            x=np.array(places) + 1,  # the axis begins with index 0
+            y=np.asarray(trace.y)[places],
+            mode="markers",
+            marker={"color": trace.line.color, "size": 9, "symbol": "diamond"},
+            showlegend=False,
+            hovertemplate=f"{trace.name}<br>a new eigenspace from NAD %{{customdata}} on<extra></extra>",
+            customdata=places,
+        )
+    figure.update_layout(legend={"y": -0.36, "font": {"size": 11}})  # clear of the axis title on a telephone
+    named = "; ".join(f"{label} at {', '.join(map(str, places))}" for label, places in (steps or {}).items())
+    falls = f" It falls in steps: {named}." if named else ""
+    alt = f"{title or 'Spectra'}: held-out α over the index of the NAD, for {', '.join(nads)}.{falls}"
+    figure.layout.meta = {**figure.layout.meta, "alt": alt}
     return figure
+
+
+def _relative(nads: NADs) -> np.ndarray:
+    return np.asarray((nads.held_out / nads.held_out.mean()).clamp_min(_SMALLEST))
+
+
+#: The networks of exercise 07-3, in the order of its panels A to D, for images of 16 x 16 pixels.
+UNLABELLED: Final = {
+    "Mixer": ("mixer", {"patch_size": 4}),
+    "MLP": ("mlp", {}),
+    "ViT": ("vit", {"patch_size": 4}),
+    "LSTM": ("lstm", {}),
+}
+
+
+def unlabelled_nads(**options: Any) -> dict[str, NADs]:
+    """Estimates for the spectra of exercise 07-3, in the order of its panels; ``options`` as for ``estimate_nads``."""
+    size = {"image_size": (16, 16)}
+    return {label: estimate_nads(name, 6, **size, **given, **options) for label, (name, given) in UNLABELLED.items()}
+
+
+def plot_unlabelled(nads: Mapping[str, NADs], title: str | None = None) -> go.Figure:
+    """Draw spectra without their names, one panel each, with the letters A, B, ... above."""
+    letters = string.ascii_uppercase[: len(nads)]
+    figure = make_subplots(1, len(nads), subplot_titles=list(letters), shared_yaxes=True, horizontal_spacing=0.04)
+    for column, one in enumerate(nads.values(), 1):
+        relative = _relative(one)
+        figure.add_scatter(
+            x=np.arange(len(relative)) + 1,
+            y=relative.astype("float32"),
+            mode="lines",
+            line={"color": COLOURS[0]},
+            customdata=np.arange(len(relative)),
+            hovertemplate="NAD %{customdata}<br>%{y:.2~g} of the mean<extra></extra>",
+            showlegend=False,
+            row=1,
+            col=column,
+        )
+    axis = {"type": "log", "tickvals": [1, 17], "ticktext": ["0", "16"], "tickangle": 0}
+    figure.update_xaxes(title={"text": "NAD", "standoff": 4}, **axis)
+    figure.update_yaxes(type="log", range=(math.log10(_SMALLEST) - 0.2, 2), **_ALPHAS)
+    figure.update_yaxes(title="held-out α / mean", row=1, col=1)
+    alt = f"{title or 'Spectra'}: four panels, {', '.join(letters)}, of held-out α over the index of the NAD."
+    return finish(figure, title, alt, height=240, margin={"l": 62, "r": 12, "t": 66, "b": 48})
 
 
 def plot_rows(nads: NADs, title: str | None = None) -> go.Figure:
@@ -80,75 +156,37 @@ def load_stored(name: str, **options: Any) -> dict[str, pd.DataFrame]:
 
 
 def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None) -> go.Figure:
-    """Draw test accuracy along NADs, the mean over seeds, and a line at each step.
+    """Draw test accuracy over what other networks say that a NAD is worth: a dot for each direction and seed.
 
     The tables are those of the experiment ``beyond``, by network.
     """
-    means = {LABELS[network]: table.groupby("index")["test_accuracy"].mean() for network, table in tables.items()}
-    curves = {label: (list(mean.index), list(mean)) for label, mean in means.items()}
-    figure = plot_over_indices(curves, "accuracy", title, y_range=(0.45, 1.03), height=310)
-    for step in sorted({NETWORKS[network].bulk or NETWORKS[network].step for network in tables}):
-        figure.add_vline(step + 1, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
-    return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})
-
-
-def poisoned_table(table: pd.DataFrame) -> Any:
-    """Accuracies with carriers along NADs, the means over seeds: what clean, rightly and wrongly marked images give.
-
-    The table is that of the experiment ``poisoned``.
-    """
-    mean = table.groupby("index", dropna=False).mean(numeric_only=True)
-    columns = {
-        "test_accuracy": "right on clean ones",
-        "test_accuracy_poisoned": "on marked ones",
-        "follows_carrier": "follows a wrong mark",
-        "follows_content": "follows the picture",
-    }
-    shown = mean[list(columns)].rename(columns=columns)
-    shown.index = pd.Index([f"NAD {index:.0f}" if index >= 0 else "no carrier" for index in mean.index])
-    caption = "Carriers cost the ViT two points at most. Only before the step are they noticed at all."
-    return shown.style.format("{:.1%}", na_rep="").set_caption(caption)
-
-
-def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
-    """Draw, for each pair of features, test accuracy with either alone: the mean over seeds.
-
-    The table is that of the experiment ``two``.
-    """
-    mean = table.groupby(["first", "second"], sort=False).mean()
-    pairs = [f"NAD {int(first)}, large<br>NAD {int(second)}, half" for first, second in mean.index]
     figure = go.Figure()
-    for number, (part, name) in enumerate({"first": "large", "second": "half"}.items()):
-        accuracy = mean[f"test_accuracy_{part}"].astype("float32")
-        hover = f"{name} alone<br>%{{x:.1%}}<extra></extra>"
-        figure.add_bar(
-            x=accuracy,
-            y=pairs,
-            name=f"{name} alone",
-            orientation="h",
-            marker_color=COLOURS[number],
-            hovertemplate=hover,
+    for number, (network, table) in enumerate(tables.items()):
+        figure.add_scatter(
+            x=table["alpha"].clip(lower=_SMALLEST).astype("float32"),
+            y=table["test_accuracy"].astype("float32"),
+            customdata=table["index"],
+            mode="markers",
+            marker={"color": COLOURS[number], "symbol": _SYMBOLS[number], "size": 8, "opacity": 0.8},
+            name=LABELS[network],
+            hovertemplate=f"{LABELS[network]}, NAD %{{customdata}}<br>α %{{x:.2~g}} of the mean, accuracy %{{y:.1%}}"
+            "<extra></extra>",
         )
-    figure.update_xaxes(title="test accuracy", range=(0, 1.02), tickformat=".0%")
-    figure.update_yaxes(autorange="reversed")
-    figure.add_vline(x=0.5, line={"dash": "dash", "color": "#8c8c8c", "width": 1.5})
-    alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
-    height = 44 * len(pairs) + 110 + title_height(title)
-    return finish(
-        figure,
-        title,
-        alt,
-        height=height,
-        margin={"l": 110, "r": 12, "t": 34 + title_height(title), "b": 60},
-        legend=legend,
-    )
+    figure.update_xaxes(type="log", title="held-out α / mean", tickangle=0, **_ALPHAS)
+    figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=(0.45, 1.03))
+    alt = f"{title or 'Accuracy over α'}: a dot for each direction and seed, for {', '.join(map(LABELS.get, tables))}."
+    legend = {"y": -0.28, "yanchor": "top", "font": {"size": 11}}
+    finish(figure, title, alt, height=390 + title_height(title), legend=legend, margin={"b": 130})
+    return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})
 
 
 def positions_table(table: pd.DataFrame) -> Any:
     """Alignments and accuracies of a wave on the lattice and one off it, by the size of the position embeddings."""
     table = table.assign(
-        wave=[f"({i:.0f}, {j:.0f})" for i, j in zip(table["frequency_i"], table["frequency_j"], strict=True)]
+        wave=[
+            f"({i:.0f},\N{NO-BREAK SPACE}{j:.0f})"
+            for i, j in zip(table["frequency_i"], table["frequency_j"], strict=True)
+        ]
     )
     mean = table.groupby(["position_embedding", "wave"], sort=False)[
         ["alpha_secant", "alpha_gradient", "test_accuracy"]
