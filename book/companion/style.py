@@ -317,9 +317,11 @@ def _matplotlib_style() -> dict[str, Any]:
         "image.cmap": SEQUENTIAL.lower(),
         "image.interpolation": "nearest",
         "legend.frameon": False,
-        # A white sheet, also on a dark page: the colours of text and lines are chosen for paper.
-        "figure.facecolor": "white",
-        "savefig.facecolor": "white",
+        # No sheet, and an ink that reads on light and on dark pages.
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        "savefig.facecolor": "none",
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#737373"),
     }
 
 

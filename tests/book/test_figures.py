@@ -177,6 +177,17 @@ def test_directions_in_a_row_are_broken_into_columns(columns, rows):
     assert {a.text for a in figure.layout.annotations} == set(DIRECTIONS)
 
 
+def test_directions_in_a_row_may_come_without_their_energy_and_with_two_lines_above_them():
+    plain, two = (
+        plot_directions({f"{label}{more}": v for label, v in DIRECTIONS.items()}, layout="row", energy=False)
+        for more in ("", "<br>seen")
+    )
+    assert len(plain.data) == len(DIRECTIONS) and "energy" not in plain.layout.meta["alt"]
+    assert two.layout.margin.t > plain.layout.margin.t
+    assert two.layout.height - two.layout.margin.t == plain.layout.height - plain.layout.margin.t
+    assert "<br>" not in two.layout.meta["alt"]
+
+
 def test_nads_slider_goes_over_the_index_with_the_eigenvalue():
     nads = make_nads()
     figure = plot_nads(nads, [0, 3, 63], title="LeNet")

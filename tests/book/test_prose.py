@@ -1031,7 +1031,8 @@ CHAPTER_5 = [
     Stated("The published accuracy is {} %, and {} with", sigma_fits, ("nads",)),
     Stated("random directions have $\\alpha = 1 \\pm {:.2f}$ for LeNet", alignment_of_random_directions),
     Stated(
-        "Its first NAD holds {} % of the sum of the eigenvalues, and its random directions have $\\alpha = 1 \\pm {:.2f}$",
+        "Its first NAD holds {} % of the sum of the eigenvalues, and its random directions have "
+        "$\\alpha = 1 \\pm {:.2f}$",
         lambda: (percent(float(relative("densenet121")[0]) / 1024), alignment_of_random_directions("densenet121")),
     ),
     Stated("this is half of $\\lambda_0$, {} times the mean, and {}", worth_of_half_the_first),

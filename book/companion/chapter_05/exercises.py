@@ -9,21 +9,7 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from companion.grading import Exercise, call_on, close, compare, compare_number, read_number
-
-
-def _grade_logistic_regression(answer: Any) -> str | None:
-    value = read_number(answer)
-    # The problem is separable, and 10,000 or 3,000 samples find the hyperplane: between 99 % and 100 %.
-    if 0.98 <= value <= 1:
-        return None
-    if 1 < value <= 100:
-        return "Give a share between 0 and 1, not per cent."
-    if close(value, 0.5, 0.03):
-        return "This is LeNet's accuracy there. u₁₀₀₀ is LeNet's last choice; has logistic regression a last choice?"
-    if not 0 <= value <= 1:
-        return "An accuracy is a share between 0 and 1."
-    return ""
+from companion.grading import Exercise, call_on, compare, compare_number
 
 
 def _best(coefficients: Tensor, n: int, epsilon: float, sigma: float) -> float:
@@ -92,17 +78,6 @@ def _grade_cut(answer: Any) -> str | None:
 EXERCISES = (
     Exercise(
         id="05-1",
-        summary="Which test accuracy does logistic regression reach on D(u₁₀₀₀), with LeNet's u₁₀₀₀?",
-        grade=_grade_logistic_regression,
-        hints=(
-            "The NADs are LeNet's. What does logistic regression know of them?",
-            "Chapter 1: a classifier that treats all directions alike does equally well on every D(v).",
-            "On every direction of chapter 1 it was right nearly always.",
-        ),
-        praise="That is right. The direction is hard for LeNet, not in itself.",
-    ),
-    Exercise(
-        id="05-2",
         summary="Write best(coefficients, n, epsilon, sigma): the best accuracy on D(v) of who sees n NADs only.",
         grade=_grade_best_of_first,
         hints=(
@@ -113,7 +88,7 @@ EXERCISES = (
         praise="That is right. For two coefficients it is the curve of the figure, with cot t = c₀ / c₁.",
     ),
     Exercise(
-        id="05-3",
+        id="05-2",
         summary="Half of the waves are lost. Which ρ can a prediction reach that orders the others perfectly?",
         grade=_grade_half_lost,
         hints=(
@@ -124,11 +99,11 @@ EXERCISES = (
         praise="That is right. So a ρ below one can be the fault of the accuracies, and not of the prediction.",
     ),
     Exercise(
-        id="05-4",
+        id="05-3",
         summary="The cut that fits LeNet's accuracy on (0, 2): what does it allow on the constant image?",
         grade=_grade_cut,
         hints=(
-            "Exercise 05-2 has the best accuracy of a classifier that sees n NADs. Its coefficients are uₖᵀv.",
+            "Exercise 05-1 has the best accuracy of a classifier that sees n NADs. Its coefficients are uₖᵀv.",
             "Raise n until the best accuracy on (0, 2) is at least LeNet's. Mind σ = 3.",
             "best(U @ constant, n, 1, 3), where U has a NAD in each row and n is some hundreds.",
         ),

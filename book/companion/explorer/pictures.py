@@ -19,7 +19,7 @@ __all__ = ["Figure", "draw_curves", "draw_direction", "draw_history", "draw_samp
 
 def new_figure(width: float, height: float, title: str | None = None) -> Figure:
     """Return an empty figure of this size in inches."""
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
     if title:
         figure.suptitle(title, fontsize=11, x=0.02, ha="left", wrap=True)
     return figure
@@ -28,7 +28,7 @@ def new_figure(width: float, height: float, title: str | None = None) -> Figure:
 def png(figure: Figure) -> bytes:
     """Return a figure as the bytes of a PNG file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=90)
+    figure.savefig(buffer, format="png", dpi=90, facecolor="none")
     return buffer.getvalue()
 
 
