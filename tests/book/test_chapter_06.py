@@ -68,6 +68,9 @@ def test_thresholds_and_layers_draw_what_they_are_given():
     np.testing.assert_allclose(points.x, [1e-4, 0.5, 2.0], rtol=1e-6)  # the axis is logarithmic
     np.testing.assert_allclose(points.y, table["accuracy"], rtol=1e-6)
     assert list(points.text) == ["(8, 0)", "(1, 0)", "(0, 0)"] and "ρ = 1" in points.name
+    both = chapter_06.plot_thresholds({"LeNet": table}, hollow={"LeNet, σ = 0.5": table}, gap=(0.6, 1.0))
+    assert [trace.marker.symbol for trace in both.data] == ["circle", "circle-open"]
+    assert len({trace.marker.color for trace in both.data}) == 1 and both.data[1].name == "LeNet, σ = 0.5"
     layers = {"conv": np.eye(3), "image": np.zeros((5, 5))}
     shown = chapter_06.plot_layers(layers).data
     for drawn, given in zip(shown, layers.values(), strict=True):

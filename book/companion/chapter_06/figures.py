@@ -104,7 +104,9 @@ def plot_thresholds(
     if gap is not None:
         figure.add_vrect(*gap, fillcolor="rgba(128, 128, 128, 0.25)", line_width=0, layer="below")
     alt = alt or f"{title or 'Accuracy over α'}: {'; '.join(lines)}."
-    return finish(figure, title, alt, height=370, legend={"y": -0.22, "yanchor": "top"}, margin={"b": 120})
+    return finish(
+        figure, title, alt, height=400, legend={"yref": "container", "y": 0, "yanchor": "bottom"}, margin={"b": 165}
+    )
 
 
 class OneCurve(NamedTuple):

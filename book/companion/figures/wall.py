@@ -71,7 +71,6 @@ def plot_wall(
         for column, text in enumerate(texts):
             place = {"x": column * (width + _GAP) - 0.5, "y": row * (height + gap) + gap - 0.5}
             figure.add_annotation(**place, text=text, showarrow=False, xanchor="left", yanchor="bottom")
-    figure.update_annotations(font_size=11)  # on a telephone, too, they keep clear of the row above
     figure.update_xaxes(visible=False, constrain="domain")
     figure.update_yaxes(visible=False, autorange="reversed", scaleanchor="x", constrain="domain")
     margin = {"l": 12, "r": 12, "t": 46, "b": 12}
