@@ -176,7 +176,8 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
         )
     figure.update_xaxes(type="log", title="held-out α / mean", tickangle=0, **_ALPHAS)
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=(0.45, 1.03))
-    alt = f"{title or 'Accuracy over α'}: a dot for each direction and seed, for {', '.join(LABELS[network] for network in tables)}."
+    named = ", ".join(LABELS[network] for network in tables)
+    alt = f"{title or 'Accuracy over α'}: a dot for each direction and seed, for {named}."
     legend = {"y": -0.28, "yanchor": "top", "font": {"size": 11}}
     finish(figure, title, alt, height=390 + title_height(title), legend=legend, margin={"b": 130})
     return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})
