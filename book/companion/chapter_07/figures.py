@@ -93,7 +93,7 @@ def _relative(nads: NADs) -> np.ndarray:
 
 
 #: The networks of exercise 07-3, in the order of its panels A to D, for images of 16 x 16 pixels.
-UNLABELLED: Final = {
+UNLABELLED: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "Mixer": ("mixer", {"patch_size": 4}),
     "MLP": ("mlp", {}),
     "ViT": ("vit", {"patch_size": 4}),
@@ -103,8 +103,10 @@ UNLABELLED: Final = {
 
 def unlabelled_nads(**options: Any) -> dict[str, NADs]:
     """Estimates for the spectra of exercise 07-3, in the order of its panels; ``options`` as for ``estimate_nads``."""
-    size = {"image_size": (16, 16)}
-    return {label: estimate_nads(name, 6, **size, **given, **options) for label, (name, given) in UNLABELLED.items()}
+    return {
+        label: estimate_nads(name, 6, image_size=(16, 16), **given, **options)
+        for label, (name, given) in UNLABELLED.items()
+    }
 
 
 def plot_unlabelled(nads: Mapping[str, NADs], title: str | None = None) -> go.Figure:
@@ -174,7 +176,8 @@ def plot_trainings(tables: Mapping[str, pd.DataFrame], title: str | None = None)
         )
     figure.update_xaxes(type="log", title="held-out α / mean", tickangle=0, **_ALPHAS)
     figure.update_yaxes(title="test accuracy on D(v)", tickformat=".0%", range=(0.45, 1.03))
-    alt = f"{title or 'Accuracy over α'}: a dot for each direction and seed, for {', '.join(map(LABELS.get, tables))}."
+    named = ", ".join(LABELS[network] for network in tables)
+    alt = f"{title or 'Accuracy over α'}: a dot for each direction and seed, for {named}."
     legend = {"y": -0.28, "yanchor": "top", "font": {"size": 11}}
     finish(figure, title, alt, height=390 + title_height(title), legend=legend, margin={"b": 130})
     return stored(figure, {str(key): value for key, value in next(iter(tables.values())).attrs.items()})

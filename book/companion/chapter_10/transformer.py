@@ -54,7 +54,7 @@ def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
     figure.add_vline(x=0.5, line={"dash": "dash", "color": "#8c8c8c", "width": 1.5})
     alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
-    height = 44 * len(pairs) + 110 + title_height(title)
+    height = 40 * len(pairs) + 100 + title_height(title)
     return finish(
         figure,
         title,
