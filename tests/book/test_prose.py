@@ -957,10 +957,11 @@ def schedules_compared() -> tuple[str, float]:
         made_with(
             table("optimizer", architecture=name, schedule=schedule, seed=int(name == "lenet")), "momentum", "epochs"
         )
-        for name in ("lenet", "resnet18")
+        for name in ("lenet", "vgg11", "resnet18")
         for schedule in ("clipped", "momentum")
     ]
-    assert configs[0] == configs[2] and configs[0][0] == 0 and configs[1][0] == configs[3][0]
+    assert configs[0] == configs[2] == configs[4] and configs[0][0] == 0 and configs[3] == configs[5]
+    assert configs[1][0] == configs[3][0]
     return str(configs[0][1]), configs[1][0]
 
 
@@ -970,11 +971,17 @@ def resnet_under_two_schedules() -> tuple[str, str, str]:
     return all_learned, percent(without.test_accuracy, 1), percent(momentum.test_accuracy, 1)
 
 
-def lenet_gains_by_momentum() -> list[str]:
+def gains_by_momentum(architecture: str) -> list[str]:
     without, momentum = (
-        under(schedule, "lenet").test_accuracy.groupby("index").mean() for schedule in ("clipped", "momentum")
+        under(schedule, architecture).test_accuracy.groupby("index").mean() for schedule in ("clipped", "momentum")
     )
     return [percent(momentum[index] - without[index]) for index in (100, 300)]
+
+
+def vgg_learns_by_heart() -> str:
+    runs = [under(schedule, "vgg11").loc[1000].iloc[0] for schedule in ("clipped", "momentum")]
+    coins = all(abs(run.test_accuracy - 0.5) < 0.02 for run in runs)
+    return so(coins and all(run.train_accuracy > 0.9999 for run in runs), "all")
 
 
 def lenet_by_heart() -> tuple[str, str]:
@@ -1110,7 +1117,11 @@ CHAPTER_5 = [
         "learned them by heart. With momentum it is right on {} % of fresh ones.",
         resnet_under_two_schedules,
     ),
-    Stated("With momentum it gains {} points at NAD 100 and {} at NAD 300", lenet_gains_by_momentum),
+    Stated("With momentum it gains {} points at NAD 100 and {} at NAD 300", lambda: gains_by_momentum("lenet")),
+    Stated(
+        "**Nor did the narrow VGG-11**: with momentum it gains {} and {} points", lambda: gains_by_momentum("vgg11")
+    ),
+    Stated("both schedules end in a coin, with {} training samples learned by heart", vgg_learns_by_heart),
     Stated("On NAD 1000 it tosses a coin, even with the {} seed of {} with which it has", lenet_by_heart),
     Stated("at NAD 300 ResNet-18 is right on {} % and {} %, and LeNet with momentum {}", with_more_noise),
     Stated(

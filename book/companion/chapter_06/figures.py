@@ -147,7 +147,7 @@ def plot_one_curve(table: pd.DataFrame, fit: OneCurve, title: str | None = None)
     """Draw the accuracies and their curve: one colour for each noise, rings for the smallest number of samples."""
     points = table.loc[fit.x.index]
     parts = {f"σ = {sigma:g}": part for sigma, part in points.groupby("sigma")}
-    curves = {name: (fit.x[part.index], part["test_accuracy"]) for name, part in parts.items()}
+    curves = {name: (fit.x[part.index].to_numpy(), part["test_accuracy"].to_numpy()) for name, part in parts.items()}
     figure = plot_curves(
         {**curves, "one curve": fit.grid},
         f"α n<sup>{fit.samples_power:.1f}</sup> / σ<sup>{fit.noise_power:.1f}</sup>, n in thousands",
