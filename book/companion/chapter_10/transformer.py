@@ -44,12 +44,12 @@ def plot_two(table: pd.DataFrame, title: str | None = None) -> go.Figure:
         figure.add_bar(
             x=accuracy,
             y=pairs,
-            name=f"{name} alone",
+            name=name,
             orientation="h",
             marker_color=COLOURS[number],
             hovertemplate=hover,
         )
-    figure.update_xaxes(title="test accuracy", range=(0, 1.02), tickformat=".0%")
+    figure.update_xaxes(title="test accuracy with one alone", range=(0, 1.02), tickformat=".0%")
     figure.update_yaxes(autorange="reversed")
     figure.add_vline(x=0.5, line={"dash": "dash", "color": "#8c8c8c", "width": 1.5})
     alt = f"{title}: test accuracy with either of two features alone, for {len(pairs)} pairs of NADs."
