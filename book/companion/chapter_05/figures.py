@@ -105,7 +105,7 @@ def plot_spectrum_and_accuracy(
     top = 20 + title_height(title) + 42 * len(menus)
     margin = {"l": 56, "r": 20, "t": top, "b": 72}
     legend = {"orientation": "h", "x": 0, "y": -0.18, "yanchor": "top", "xanchor": "left"}
-    return finish(figure, title, alt, height=295 + top + 72, margin=margin, legend=legend, updatemenus=menus)
+    return finish(figure, title, alt, height=275 + top + 72, margin=margin, legend=legend, updatemenus=menus)
 
 
 def _series(table: pd.DataFrame, published: pd.Series | None, notes: Mapping[int, str]) -> _Series:
@@ -225,7 +225,7 @@ def plot_along_nads(
     top, bottom = 34 + title_height(title), 78
     legend = {"orientation": "h", "x": 0, "y": -52 / (138 * rows), "yanchor": "top", "xanchor": "left"}
     margin = {"l": 56, "r": 12, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=138 * rows + top + bottom, margin=margin, legend=legend)
+    return finish(figure, title, alt, height=128 * rows + top + bottom, margin=margin, legend=legend)
 
 
 def plot_predictions(
@@ -289,4 +289,4 @@ def plot_predictions(
     top = 54 + title_height(title) + 42 * len(menus)
     margin = {"l": 56, "r": 12, "t": top, "b": 52}
     layout = {"margin": margin, "updatemenus": menus, "showlegend": False, "hovermode": "closest"}
-    return finish(figure, title, alt, height=215 + top + 52, **layout)
+    return finish(figure, title, alt, height=195 + top + 52, **layout)
