@@ -24,7 +24,13 @@ def named_by_zeros():
     return float((erased.int().argmax(1) == y).double().mean())
 
 
-SOLUTIONS = {"08-1": named_by_zeros(), "08-3": separable, "08-2": lambda epsilon, content: norm.cdf(epsilon / content)}
+def best_threshold(epsilon, mean, deviation):
+    """The better side of a threshold next to ε."""
+    below = norm.cdf((epsilon - mean) / deviation)
+    return (1 + max(below, 1 - below)) / 2
+
+
+SOLUTIONS = {"08-1": named_by_zeros(), "08-2": separable, "08-3": best_threshold}
 # (exercise, wrong answer, a word that its remark must hold)
 WRONG = [
     ("08-1", 0.1, "not gone"),
@@ -32,19 +38,19 @@ WRONG = [
     ("08-1", 0.5, "Not every class"),
     ("08-1", 0.3, "two NADs"),
     ("08-1", 0.8, "Hint"),
-    ("08-3", lambda s, t, a, b: not inside(b, s) and not inside(a, t), "enough that one"),
-    ("08-3", lambda s, t, a, b: not (inside(0, s) and inside(0, t)), "not cross at zero"),
-    ("08-3", lambda s, t, a, b: not (inside(a, s) and inside(b, t)), "what varies there"),
-    ("08-3", lambda s, t, a, b: not separable(s, t, a, b), "opposite"),
-    ("08-3", lambda s, t, a, b: True, "Not always"),
-    ("08-3", lambda s, t, a, b: False, "Hint"),
-    ("08-3", lambda s, t, a, b: 1.0, "True or False"),
-    ("08-3", lambda s, t, a, b: ..., "returns nothing yet"),
-    ("08-2", lambda e, c: 1, "takes the place"),
-    ("08-2", lambda e, c: norm.cdf(2 * e / c), "2ε apart"),
-    ("08-2", lambda e, c: norm.cdf(e / c**2), "squared"),
-    ("08-2", lambda e, c: norm.cdf(-e / c), "error"),
-    ("08-2", lambda e, c: norm.cdf(c / e), "above it"),
-    ("08-2", lambda e, c: e / c, "argument"),
-    ("08-2", lambda e, c: 0.5, "Hint"),
+    ("08-2", lambda s, t, a, b: not inside(b, s) and not inside(a, t), "enough that one"),
+    ("08-2", lambda s, t, a, b: not (inside(0, s) and inside(0, t)), "not cross at zero"),
+    ("08-2", lambda s, t, a, b: not (inside(a, s) and inside(b, t)), "what varies there"),
+    ("08-2", lambda s, t, a, b: not separable(s, t, a, b), "opposite"),
+    ("08-2", lambda s, t, a, b: True, "Not always"),
+    ("08-2", lambda s, t, a, b: False, "Hint"),
+    ("08-2", lambda s, t, a, b: 1.0, "True or False"),
+    ("08-2", lambda s, t, a, b: ..., "returns nothing yet"),
+    ("08-3", lambda e, m, s: 1, "looks for one value"),
+    ("08-3", lambda e, m, s: norm.cdf(abs(e - m) / s), "other class alone"),
+    ("08-3", lambda e, m, s: (1 + norm.cdf((e - m) / s)) / 2, "other side"),
+    ("08-3", lambda e, m, s: (1 + norm.cdf(abs(e - m) / s / 2)) / 2, "Half-way"),
+    ("08-3", lambda e, m, s: (1 + norm.cdf(e / s)) / 2, "mean zero"),
+    ("08-3", lambda e, m, s: (1 + norm.cdf(abs(e - m) / s**2)) / 2, "squared"),
+    ("08-3", lambda e, m, s: 0.5, "Hint"),
 ]

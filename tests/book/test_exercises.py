@@ -87,7 +87,7 @@ def test_wrong_kind_of_number_says_what_is_expected_and_costs_no_hint(answer):
 def test_any_kind_of_number_is_read(kind):
     assert check("01-1", kind(SOLUTIONS["01-1"]))
     if kind not in (Fraction, np.float32):  # whose infinity is no float
-        assert check("08-2", lambda *arguments: kind(float(SOLUTIONS["08-2"](*arguments))))
+        assert check("08-3", lambda *arguments: kind(float(SOLUTIONS["08-3"](*arguments))))
 
 
 @pytest.mark.parametrize(

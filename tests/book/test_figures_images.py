@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from companion.chapter_08.figures import plot_index_map, plot_poisoning
+from companion.chapter_08.figures import plot_index_map, plot_over_content, plot_poisoning
 from companion.chapter_09.figures import plot_agreement, plot_changes
 from companion.figures import plot_gallery, plot_over_indices
 from companion.figures.images import as_pixels, stretched
@@ -103,12 +103,25 @@ def test_curves_over_indices_begin_with_index_zero():
 def test_index_maps_show_one_at_a_time():
     grid = np.arange(6).reshape(2, 3) / 10
     figure = plot_index_map({"clean": grid, "carrier": 1 - grid}, [0, 10, 100], [0.05, 6.0], "Map")
-    assert [trace.visible for trace in figure.data] == [True, False]
+    assert [trace.visible for trace in figure.data] == [True, False, True, False]
     np.testing.assert_array_equal(figure.data[0].z, grid)
+    assert figure.data[2].text == ("0%", "10%", "20%", "30%", "40%", "50%")
+    assert list(figure.data[2].x) == ["0", "10", "100"] * 2 and list(figure.data[2].y) == ["0.05"] * 3 + ["6"] * 3
+    assert figure.data[2].textfont.color == ("white",) * 3 + ("black",) * 3
     assert list(figure.data[0].x) == ["0", "10", "100"] and list(figure.data[0].y) == ["0.05", "6"]
-    assert figure.layout.updatemenus[0].buttons[1].args[0]["visible"] == [False, True]
+    assert figure.layout.updatemenus[0].buttons[1].args[0]["visible"] == [False, True] * 2
     assert "clean from 0% to 50%" in figure.layout.meta["alt"]
     assert not plot_index_map({"clean": grid}, [0, 10, 100], [0.05, 6.0]).layout.updatemenus
+
+
+def test_shares_are_drawn_over_the_content():
+    curves = {"LeNet": ([0, 9, 20], [0.1, 0.2, 0.3])}
+    content = {0: 4.0, 9: 0.5, 20: 1.0}
+    figure = plot_over_content(curves, content, 0.5, "share", "Title", [("LeNet", 20, "NAD 20", "top left")])
+    (points,) = figure.data
+    assert list(points.x) == [1, 2, 8] and list(points.y) == pytest.approx([0.2, 0.3, 0.1])
+    assert list(points.customdata) == [9, 20, 0] and points.text == ("", "NAD 20", "")
+    assert figure.layout.xaxis.type == "log" and figure.layout.shapes[0].x0 == 1
 
 
 def test_changes_are_drawn_in_points_one_row_a_network():

@@ -71,20 +71,37 @@ def _inside(place: float, values: list[float]) -> bool:
     return min(values) <= place <= max(values)
 
 
-def _grade_reads(answer: Any) -> str | None:
-    cases = [(0.05, 0.05), (0.05, 0.4), (1.0, 0.7)]
+def _best_threshold(epsilon: float, mean: float, deviation: float) -> float:
+    return float(1 + norm.cdf(abs(epsilon - mean) / deviation)) / 2
+
+
+def _grade_threshold(answer: Any) -> str | None:
+    cases = [(0.05, 0.0, 0.05), (0.05, 0.0, 0.5), (0.05, 12.0, 0.8), (0.05, -0.2, 0.15), (0.05, 0.3, 0.4)]
     mistakes = [
         (
-            lambda e, c: 1.0,
-            "Only if the carrier takes the place of what was there. Here it is added, and the content is noise.",
+            lambda e, m, s: 1.0,
+            "The decoder is always right: it looks for one value. A threshold only tells larger from smaller.",
         ),
-        (lambda e, c: norm.cdf(2 * e / c), "The two means lie 2ε apart, so each lies ε from the border between them."),
-        (lambda e, c: norm.cdf(e / c**2), "The content is a standard deviation already, not a variance to be squared."),
-        (lambda e, c: norm.cdf(-e / c), "This is the error. The accuracy is what is missing to 1."),
-        (lambda e, c: norm.cdf(c / e), "More content must make reading harder: ε stands above it."),
-        (lambda e, c: e / c, "This is the argument of Φ. The accuracy is Φ of it."),
+        (
+            lambda e, m, s: norm.cdf(abs(e - m) / s),
+            "This is the share of the other class alone. Of the first, all are right.",
+        ),
+        (
+            lambda e, m, s: (1 + norm.cdf((e - m) / s)) / 2,
+            "Where the mean lies above ε, take the other side of the threshold.",
+        ),
+        (
+            lambda e, m, s: (1 + norm.cdf(abs(e - m) / s / 2)) / 2,
+            "Half-way is not the best place: the first class lies at ε exactly, so the threshold may lie next to it.",
+        ),
+        (lambda e, m, s: (1 + norm.cdf(e / s)) / 2, "The content need not have mean zero."),
+        (
+            lambda e, m, s: (1 + norm.cdf(abs(e - m) / s**2)) / 2,
+            "Divide by the standard deviation: it is not a variance to be squared.",
+        ),
     ]
-    return compare(call_on(answer, "reads(epsilon, content)", cases), cases, lambda e, c: norm.cdf(e / c), mistakes)
+    found = call_on(answer, "best(epsilon, mean, deviation)", cases)
+    return compare(found, cases, _best_threshold, mistakes)
 
 
 EXERCISES = (
@@ -101,17 +118,6 @@ EXERCISES = (
     ),
     Exercise(
         id="08-2",
-        summary="Write reads(epsilon, content): how often a carrier of ±ε that is only added is read off right.",
-        grade=_grade_reads,
-        hints=(
-            "The coefficient is ±ε plus the content, a normal number with mean zero. Where would you draw the border?",
-            "At zero. A sign + is read off wrongly if the content is below −ε.",
-            "Φ(ε / content), with statistics.NormalDist().cdf.",
-        ),
-        praise="That is right. Along the first NADs the content is far larger than ε, which would drown in it.",
-    ),
-    Exercise(
-        id="08-3",
         summary="Write separable(s, t, a, b): can a line separate the classes on the lines c_s = a and c_t = b?",
         grade=_grade_separable,
         hints=(
@@ -120,5 +126,16 @@ EXERCISES = (
             "Not separable if min(s) <= b <= max(s) and min(t) <= a <= max(t); else separable.",
         ),
         praise="That is right: two convex hulls that share a point cannot be separated, and otherwise they can.",
+    ),
+    Exercise(
+        id="08-3",
+        summary="Write best(epsilon, mean, deviation): how often the best threshold tells a carrier from content.",
+        grade=_grade_threshold,
+        hints=(
+            "Draw a bell curve, and on the same axis a needle at ε. Where would you put the threshold?",
+            "Right beside the needle. Then the first class is always right. On which side lies more of the bell curve?",
+            "Of the other class Φ(|ε − mean| / deviation) are right, with NormalDist().cdf. Take the mean with 1.",
+        ),
+        praise="That is right: large content on both sides of zero leaves a threshold little more than 75 %.",
     ),
 )

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from companion.figures.curves import plot_curves
 from companion.figures.images import as_pixels, frame, png
 from companion.parts import (
     Array,
@@ -24,7 +25,7 @@ from companion.parts import (
 )
 from companion.style import SEQUENTIAL
 
-__all__ = ["plot_index_map", "plot_poisoning"]
+__all__ = ["plot_index_map", "plot_over_content", "plot_poisoning"]
 
 
 def plot_poisoning(
@@ -82,15 +83,15 @@ def plot_poisoning(
         {"label": f"{epsilon:g}", "method": "relayout", "args": [_window("y", k, height)]}
         for k, epsilon in enumerate(epsilons)
     ]
-    sliders = [slider_layout(across, "index of the NAD: ", -0.02), slider_layout(down, "ε = ", -0.42)]
-    top, bottom = 96 + title_height(title), 200
+    sliders = [slider_layout(across, "index of the NAD: ", 0.12), slider_layout(down, "ε = ", -0.4)]
+    top, bottom = 96 + title_height(title), 180
     figure.update_layout(sliders=sliders, updatemenus=[{**dropdown_layout(buttons), "pad": {"b": 42}}])
     alt = (
         f"{title or 'Poisoning'}: an image before and after, and the magnified difference. Controls choose the "
         f"image ({', '.join(names)}), the index of the NAD ({', '.join(map(str, indices))}) and ε."
     )
     margin = {"l": 8, "r": 8, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=210 + top + bottom, margin=margin)
+    return finish(figure, title, alt, height=160 + top + bottom, margin=margin)
 
 
 def plot_index_map(
@@ -125,15 +126,27 @@ def plot_index_map(
             zmax=most,
             colorscale=SEQUENTIAL,
             visible=number == 0,
-            texttemplate="%{z:.0%}",
             hovertemplate=f"{name}<br>index %{{x}}, ε = %{{y}}<br>%{{z:.1%}}<extra></extra>",
             colorbar=colour_bar((0.0, 1.0), 200, y=-0.28, tickformat=".0%"),
+        )
+    for number, grid in enumerate(maps.values()):
+        # A heatmap's own numbers are grey on green.
+        light = grid > 0.45 * max(float(np.nanmax(grid, initial=0.1)), 0.1)
+        figure.add_scatter(
+            x=np.tile(figure.data[0].x, len(epsilons)),
+            y=np.repeat(figure.data[0].y, len(indices)),
+            text=["" if np.isnan(value) else f"{value:.0%}" for value in grid.ravel()],
+            textfont={"color": np.where(light, "black", "white").ravel().tolist()},
+            mode="text",
+            hoverinfo="skip",
+            showlegend=False,
+            visible=number == 0,
         )
     figure.update_xaxes(title="index of the NAD", type="category", showgrid=False)
     figure.update_yaxes(title="size ε", type="category", showgrid=False)
     top, bottom = 34 + title_height(title), 110
     if len(maps) > 1:
-        figure.update_layout(updatemenus=[dropdown_layout(buttons_for(maps, range(len(maps))))])
+        figure.update_layout(updatemenus=[dropdown_layout(buttons_for(maps, [*range(len(maps))] * 2))])
         top += 40
     alt = f"{title or 'Maps'} over the index of the NAD and ε: " + "; ".join(
         f"{name} from {np.nanmin(grid):.0%} to {np.nanmax(grid):.0%}" for name, grid in maps.items()
@@ -141,6 +154,49 @@ def plot_index_map(
     alt += "."
     margin = {"l": 60, "r": 12, "t": top, "b": bottom}
     return finish(figure, title, alt, height=240 + top + bottom, margin=margin)
+
+
+def plot_over_content(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    content: Mapping[int, float],
+    epsilon: float,
+    y_title: str,
+    title: str | None = None,
+    notes: Sequence[tuple[str, int, str, str]] = (),
+) -> go.Figure:
+    """Draw curves over indices of NADs against what images hold there, in multiples of the carrier's size.
+
+    Parameters
+    ----------
+    curves
+        From a name to indices of NADs and shares.
+    content
+        By the NAD's index.
+    epsilon
+        The carrier's size. A line marks where the content is as large.
+    y_title, title
+    notes
+        What is written at points: the name of a curve, an index, a text, and where it is, in Plotly's words.
+    """
+    ordered, numbers = {}, {}
+    for name, (given, shares) in curves.items():
+        indices = as_array(given, f"indices of {name!r}").astype(int)
+        size = np.array([content[index] for index in indices.tolist()]) / epsilon
+        order = np.argsort(size)
+        ordered[name] = (size[order], as_array(shares, f"shares of {name!r}")[order])
+        numbers[name] = indices[order].tolist()
+    figure = plot_curves(ordered, "content / ε", y_title, title, x_log=True, y_format=".1%", height=330)
+    for trace in figure.data:
+        said = {index: (text, place) for name, index, text, place in notes if name == trace.name}
+        texts, places = zip(*(said.get(index, ("", "top center")) for index in numbers[trace.name]), strict=True)
+        trace.update(mode="lines+markers+text", marker={"size": 8}, line={"width": 1.2})
+        trace.update(customdata=numbers[trace.name], text=texts, textposition=places)
+        trace.hovertemplate = f"{trace.name}, NAD %{{customdata}}<br>content %{{x:.2~g}} ε<br>%{{y:.1%}}<extra></extra>"
+    figure.add_vline(x=1, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
+    figure.add_annotation(x=0, y=1, yref="paper", yanchor="top", text="content = ε", xanchor="left", showarrow=False)
+    figure.update_xaxes(dtick=1, exponentformat="none", minorloglabels="none")
+    figure.update_yaxes(range=(-0.07, 0.62))
+    return figure
 
 
 def _sheet(variants: Array) -> Array:
