@@ -1353,7 +1353,7 @@ CHAPTER_8 = [
         lambda: switch("lenet"),
     ),
     Stated(
-        "At index 0 {} % of the answers follow the wrong carrier, {} % the picture, and the rest neither. At index 100 "
+        "At NAD 0, {} % of the answers follow the wrong carrier, {} % the picture, and the rest neither. At NAD 100, "
         "{} %",
         contradictions_of_lenet,
     ),
