@@ -2154,7 +2154,12 @@ def test_the_prose_states_what_is_stored(chapter: str, stated: Stated) -> None:
     missing = ", ".join(sorted(set(stated.needs) - set(at_hand)))
     if missing:
         pytest.skip(f"set NADTOOLS_DATA to a folder with what the authors published ({missing})")
-    values = stated.values()
+    try:
+        values = stated.values()
+    except IndexError as error:
+        if "compact copy" in str(error):
+            pytest.skip(str(error))
+        raise
     values = values if isinstance(values, tuple | list) else (values,)
     placeholders = sum(field is not None for _, field, _, _ in string.Formatter().parse(stated.fragment))
     assert placeholders == len(values) > 0, f"{len(values)} values for {stated.fragment!r}"
