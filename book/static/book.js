@@ -53,7 +53,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const drawn = figure._fullLayout;
     if (!drawn || !figure.layout.meta || !figure.layout.meta.square) return;
     const { xaxis, yaxis, height } = drawn;
-    const [low, high] = figure.layout.yaxis.domain || [0, 1]; /* one row of several has a part of the height */
+    const [low, high] = yaxis._inputDomain || yaxis.domain; /* one row of several has a part of the height */
     const wanted = xaxis._length * Math.abs((yaxis.range[1] - yaxis.range[0]) / (xaxis.range[1] - xaxis.range[0]));
     const unused = drawn._size.h - wanted / (high - low);
     if (unused > 20) setHeight(figure, height - unused);

@@ -1060,6 +1060,7 @@ CHAPTER_5 = [
         easy_test,
         ("lenet",),
     ),
+    Stated("chapter 2's two averages reach {:.2f} on our accuracies", foretold),
     Stated(
         "what it says of them varies by {}, and rounding decides their order. The gradient has hardly more to say "
         "({:.2f}), and the secant's $\\alpha$ reaches {:.2f}. The noise ceiling is {:.2f}",

@@ -196,6 +196,8 @@ def plot_sections(
         row, column = number // columns + 1, number % columns + 1
         figure.add_trace(_section_trace(axis, values), row, column)
         _add_plane(figure, row, column, epsilons, float(axis[-1]))
+    for number in range(len(panels) - columns):  # on a telephone they would stand on the titles below
+        figure.update_xaxes(title=None, row=number // columns + 1, col=number % columns + 1)
     top = 24 + 18 * lines + title_height(title)
     height = (300 if columns == 2 else 250) * rows + top
     finish(figure, title, alt, height=height, margin={"l": 50, "r": 12, "t": top, "b": 50})

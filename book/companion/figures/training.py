@@ -181,7 +181,7 @@ def plot_history(
                 )
         figure.update_yaxes(title=quantity, tickformat=panels[row - 1][1], row=row, col=1)
     figure.update_xaxes(title="epoch", row=2, col=1)
-    legend = {"y": -0.16, "yanchor": "top"}
+    legend = {"y": -0.2, "yanchor": "top"}
     top = 44 if title else 16
     margin = {"l": 56, "r": 12, "t": top, "b": 48}
     return finish(figure, title, alt, height=440 + top, legend=legend, margin=margin)
