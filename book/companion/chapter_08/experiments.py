@@ -51,10 +51,11 @@ def _poisoning_parameters(scale: Scale, architecture: str, data: str) -> dict[st
 
 
 def _map_parameters(scale: Scale, architecture: str, data: str) -> dict[str, Any]:
-    # The images' own coefficients have a deviation between 3 (LeNet's first NAD) and 0.02 (its last).
-    epsilons, indices = [0.05, 0.25, 0.75, 2.0, 6.0], [0, 10, 50, 200, 1019]
+    # The images' own coefficients have a deviation between 12 (LeNet's first NAD) and 0.02 (its last). The smallest
+    # carrier is silence: it erases what the images hold along the NAD, and adds a twentieth of the least of it.
+    epsilons, indices = [0.001, 0.05, 0.25, 0.75, 2.0, 6.0], [0, 10, 50, 200, 1019]
     if scale == "smoke":
-        epsilons, indices = epsilons[::4], indices[::4]
+        epsilons, indices = epsilons[1::4], indices[::4]
     return setting(scale, architecture, data) | {"epsilons": epsilons, "indices": indices, "replace": ["own"]}
 
 
