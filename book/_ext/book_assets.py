@@ -33,6 +33,13 @@ ASSETS = [
     ("sphinx-mathjax-offline", "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"),
 ]
 
+# Where a folded cell without an output ends and the next folded cell begins. One line to open both is enough.
+FOLDED_TWICE = re.compile(
+    r'</details>\s*</div>\s*<div class="cell tag_hide-input[^>]*>\s*'
+    r'<details class="admonition hide above-input">\s*<summary.*?</summary>\s*',
+    re.DOTALL,
+)
+
 
 def _asset(package: str, name: str) -> Path:
     try:
@@ -68,6 +75,7 @@ def finish_page(
         # Docutils calls the bibliography a list, but its entries are no items of a list.
         body = body.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
         body = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", body)
+        body = FOLDED_TWICE.sub("", body)
         context["body"] = number_captions(body, context.get("title", ""))
 
 

@@ -165,7 +165,8 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   const table = (figure) => {
     const rows = [["panel", "line", "x", "y", "z", "error", "label"]];
-    figure._fullData.filter((trace) => trace.visible === true && trace.type !== "image").forEach((trace) => {
+    const numeric = (trace) => trace.visible === true && trace.type !== "image" && trace.mode !== "text";
+    figure._fullData.filter(numeric).forEach((trace) => {
       const panel = (trace.yaxis || "y").slice(1) || "1";
       const name = (figure.data[trace.index].name || "").replace(/<[^>]*>/g, " ");
       points(trace).filter(([x, y]) => x !== null && y !== null) /* a gap in a line is no point */

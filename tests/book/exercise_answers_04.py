@@ -54,6 +54,7 @@ WRONG = [
     ("04-2", lambda nads, order: nads, "Nothing"),
     ("04-2", lambda nads, order: nads.flip(1), "Hint"),
     ("04-2", lambda nads, order: nads[:2], "shape"),
+    ("04-2", lambda nads, order: "nads", "Expected a tensor"),
     ("04-3", (1000, 13, 2), "rank 1"),
     ("04-3", (1024, 12, 2), "missing"),
     ("04-3", (1024, 84, 2), "each feature"),

@@ -215,7 +215,7 @@ def test_enough_indices():
     assert len(indices(architecture="resnet18", data="cifar10-subset")) == 8
     assert max(indices(architecture="lenet", data="patches")) + 5 == 1024
     grid = experiments.EXPERIMENTS["A7map"].parameters("laptop", architecture="lenet", data="cifar10-subset")
-    assert (len(grid["epsilons"]), len(grid["indices"])) == (5, 5)
+    assert (len(grid["epsilons"]), len(grid["indices"])) == (6, 5)
 
 
 def test_load_largest_takes_the_best_data(folder, tmp_path):

@@ -100,18 +100,18 @@ def test_curves_over_indices_begin_with_index_zero():
     assert "customdata" in clean.hovertemplate
 
 
-def test_index_maps_show_one_at_a_time():
+def test_index_maps_stand_side_by_side_in_one_scale():
     grid = np.arange(6).reshape(2, 3) / 10
-    figure = plot_index_map({"clean": grid, "carrier": 1 - grid}, [0, 10, 100], [0.05, 6.0], "Map")
-    assert [trace.visible for trace in figure.data] == [True, False, True, False]
-    np.testing.assert_array_equal(figure.data[0].z, grid)
-    assert figure.data[2].text == ("0%", "10%", "20%", "30%", "40%", "50%")
-    assert list(figure.data[2].x) == ["0", "10", "100"] * 2 and list(figure.data[2].y) == ["0.05"] * 3 + ["6"] * 3
-    assert figure.data[2].textfont.color == ("white",) * 3 + ("black",) * 3
-    assert list(figure.data[0].x) == ["0", "10", "100"] and list(figure.data[0].y) == ["0.05", "6"]
-    assert figure.layout.updatemenus[0].buttons[1].args[0]["visible"] == [False, True] * 2
-    assert "clean from 0% to 50%" in figure.layout.meta["alt"]
-    assert not plot_index_map({"clean": grid}, [0, 10, 100], [0.05, 6.0]).layout.updatemenus
+    figure = plot_index_map({"LeNet": grid, "MLP": 1 - grid}, [0, 10, 100], [0.05, 6.0], "Map")
+    first, numbers, second, _ = figure.data
+    np.testing.assert_array_equal(first.z, grid)
+    np.testing.assert_array_equal(second.z, 1 - grid)
+    assert {(one.zmin, one.zmax) for one in (first, second)} == {(0, 1)}
+    assert numbers.text == ("0", "10", "20", "30", "40", "50")
+    assert list(numbers.x) == ["0", "10", "100"] * 2 and list(numbers.y) == ["0.05"] * 3 + ["6"] * 3
+    assert numbers.textfont.color == ("white",) * 5 + ("black",)
+    assert list(first.x) == ["0", "10", "100"] and list(first.y) == ["0.05", "6"]
+    assert "LeNet from 0% to 50%; MLP from 50% to 100%." in figure.layout.meta["alt"]
 
 
 def test_shares_are_drawn_over_the_content():

@@ -91,8 +91,9 @@ def test_every_point_lies_inside_the_axes():
 
 
 def test_a_network_has_its_panel_with_what_was_published_and_what_we_found():
-    ours = {"same": pd.Series([0.9, 0.6], index=[0, 9])}
-    figure = plot_along_nads({"one": (published(), ours), "two": (published() - 0.1, ours)}, "Title")
+    ours = pd.Series([0.9, 0.6], index=[0, 9])
+    networks = {"one": {"published": published(), "same": ours}, "two": {"published": published() - 0.1, "same": ours}}
+    figure = plot_along_nads(networks, "Title", points=["same"])
     lines = [trace for trace in figure.data if trace.name == "published"]
     np.testing.assert_allclose([trace.y for trace in lines], [[0.7, 0.99], [0.6, 0.89]], rtol=1e-6)
     assert [trace.xaxis for trace in lines] == ["x", "x2"] and [trace.showlegend for trace in lines] == [True, False]

@@ -28,7 +28,7 @@ def test_a_bin_holds_the_frequency_and_its_aliases_as_loud_as_the_filter_leaves_
 
 
 def test_what_is_foretold_and_what_is_learned_meet_on_the_diagonal():
-    figure = plot_foretold([0.5, 1.0], [0.7, 0.8], ["(8, 0)", "(0, 0)"], {"(0, 0)": "left"})
+    figure = plot_foretold([0.5, 1.0], [0.7, 0.8], ["(8, 0)", "(0, 0)"], {"(0, 0)": "left"}, "before", "after")
     diagonal, dots = figure.data
     assert list(diagonal.x) == list(diagonal.y)
     assert list(dots.x) == [0.5, 1.0] and list(dots.y) == [0.7, 0.8]

@@ -104,6 +104,14 @@ def test_a_number_and_its_per_cent_sign_stay_on_one_line(book: BuiltBook) -> Non
     assert {page: found for page, found in apart.items() if found} == {}
 
 
+def test_code_that_shows_nothing_is_folded_with_the_code_behind_it(book: BuiltBook) -> None:
+    """Whether the first cell of a page, which imports, has a line of its own to open it."""
+    text = (book.html / "book" / "02-pooling-information.html").read_text(encoding="utf-8")
+    assert not re.search(r'</details>\s*</div>\s*<div class="cell tag_hide-input[^>]*>\s*<details', text)
+    first = BeautifulSoup(text, "html.parser").select_one("details.hide")
+    assert first is not None and len(first.select("div.cell_input")) == 2
+
+
 def test_no_page_excuses_itself(book: BuiltBook) -> None:
     problems = {}
     for page in book.pages():

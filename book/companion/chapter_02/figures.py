@@ -136,19 +136,26 @@ def plot_bin(response: ArrayLike, stride: int, frequency: int, title: str | None
     return finish(figure, title, alt, height=210 + top + 52, margin=margin, legend=legend)
 
 
-def plot_foretold(foretold: ArrayLike, learned: ArrayLike, names: Sequence[str], marks: Mapping[str, str]) -> go.Figure:
-    """Draw, over the accuracy that a theory leaves to each wave, the accuracy that a network reached.
+def plot_foretold(
+    foretold: ArrayLike,
+    reached: ArrayLike,
+    names: Sequence[str],
+    marks: Mapping[str, str],
+    x_title: str,
+    y_title: str,
+) -> go.Figure:
+    """Draw one accuracy of each wave over another, with the line on which the two are equal.
 
     Parameters
     ----------
-    foretold, learned
+    foretold, reached
         Of each wave.
     names
         Of the waves.
     marks
         Those that the text names, and where such a name stands: left, right or above.
     """
-    x, y = as_vector(foretold, "foretold"), as_vector(learned, "learned")
+    x, y = as_vector(foretold, "foretold"), as_vector(reached, "reached")
     figure = go.Figure()
     sides: dict[str, dict[str, Any]] = {
         "left": {"xanchor": "right", "xshift": -8},
@@ -157,16 +164,18 @@ def plot_foretold(foretold: ArrayLike, learned: ArrayLike, names: Sequence[str],
     }
     grey = {"color": "#8c8c8c", "dash": "dash", "width": 1.5}
     figure.add_scatter(x=[0.5, 1], y=[0.5, 1], mode="lines", line=grey, hoverinfo="skip")
-    hover = "%{customdata}<br>two averages leave %{x:.1%}<br>LeNet reaches %{y:.1%}<extra></extra>"
+    hover = f"%{{customdata}}<br>{x_title} %{{x:.1%}}<br>{y_title} %{{y:.1%}}<extra></extra>"
     marker = {"color": COLOURS[0], "size": 8, "opacity": 0.6}
     figure.add_scatter(x=x, y=y, mode="markers", marker=marker, customdata=list(names), hovertemplate=hover)
     for name, across, up in zip(names, x, y, strict=True):
         if name in marks:
             figure.add_annotation(x=across, y=up, text=name, showarrow=False, **sides[marks[name]])
-    figure.add_annotation(x=0.75, y=0.71, text="just as much", showarrow=False, xanchor="left")
-    figure.update_xaxes(title="two averages leave", range=[0.48, 1.04], tickformat=".0%")
-    figure.update_yaxes(title="LeNet reaches", range=[0.47, 1.02], tickformat=".0%")
-    alt = f"LeNet's accuracy over what two averages leave: {(y > x).sum()} of {len(x)} waves lie above the diagonal."
+    above = float(np.mean(y > x)) > 0.5  # the line's name stands where there are fewer points
+    place = {"x": 0.75, "y": 0.71, "xanchor": "left"} if above else {"x": 0.75, "y": 0.79, "xanchor": "right"}
+    figure.add_annotation(place, text="just as much", showarrow=False)
+    figure.update_xaxes(title=x_title, range=[0.48, 1.04], tickformat=".0%")
+    figure.update_yaxes(title=y_title, range=[0.47, 1.02], tickformat=".0%")
+    alt = f"{y_title}, over: {x_title}. {(y > x).sum()} of {len(x)} waves lie above the diagonal."
     margin = {"l": 60, "r": 12, "t": 16, "b": 52}
     return finish(figure, None, alt, height=320, margin=margin, showlegend=False)
 

@@ -17,6 +17,7 @@ from companion.grading import (
     close,
     compare,
     describe,
+    read_like,
     read_number,
     read_numbers,
 )
@@ -27,9 +28,7 @@ def _grade_shuffled(answer: Any) -> str | None:
     basis = torch.linalg.qr(torch.randn(7, 7, generator=generator, dtype=torch.float64)).Q
     order = torch.tensor([2, 0, 4, 1, 6, 3, 5])  # not its own inverse
     given = call(answer, "shuffled(nads, order)", "a tensor as large as nads", basis.clone(), order.clone())
-    moved = torch.as_tensor(given, dtype=torch.float64)
-    if moved.shape != basis.shape:
-        raise UnexpectedAnswer(f"Your function returned the shape {tuple(moved.shape)}, for NADs of shape (7, 7).")
+    moved = read_like(given, basis, "nads")
     if torch.allclose(moved[:, order], basis):
         return None
     mistakes = {

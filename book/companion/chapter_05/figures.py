@@ -177,35 +177,42 @@ def _traces(one: _Series) -> list[tuple[int, go.Scatter]]:
 
 
 def plot_along_nads(
-    networks: Mapping[str, tuple[pd.Series, Mapping[str, pd.Series]]], title: str | None = None
+    networks: Mapping[str, Mapping[str, pd.Series]],
+    title: str | None = None,
+    *,
+    points: Sequence[str] = (),
+    num_columns: int = 2,
 ) -> go.Figure:
-    """Draw accuracies along NADs, one panel for each network: published ones as a line, and our own as points.
+    """Draw accuracies along NADs, one panel for each network.
 
     Parameters
     ----------
     networks
-        From the name of a network to its published accuracies, by index, and to ours, by the name of their NADs, which
-        are the same for all networks.
+        From the name of a network to accuracies by index, by the name of their curve, which are the same for all
+        networks: at most two lines, and two sets of points.
+    points
+        Names of curves that are drawn as points.
+    num_columns
     """
     named = as_mapping(networks, "networks")
-    rows = -(-len(named) // 2)
+    rows = -(-len(named) // num_columns)
     figure = make_subplots(
         rows,
-        2,
+        num_columns,
         shared_xaxes=True,
         shared_yaxes=True,
         subplot_titles=list(named),
-        horizontal_spacing=0.1,
+        horizontal_spacing=0.2 / num_columns,
         vertical_spacing=0.26 / rows,
     )
-    for panel, (published, ours) in enumerate(named.values()):
-        place = {"row": panel // 2 + 1, "col": panel % 2 + 1}
-        curves = {"published": (published, {"mode": "lines", "line": {"color": _PUBLISHED, "width": 1.5}})}
-        for number, (name, accuracy) in enumerate(ours.items()):
-            symbol = ("circle", "diamond-open")[number]
-            marker = {"color": _TEST, "size": 7, "symbol": symbol, "line": {"color": _TEST, "width": 1.5}}
-            curves[name] = (accuracy, {"mode": "markers", "marker": marker})
-        for name, (accuracy, look) in curves.items():
+    for panel, curves in enumerate(named.values()):
+        lines = [name for name in curves if name not in points]
+        for name, accuracy in curves.items():
+            colour, look = _TEST, {"mode": "markers"}
+            if name in lines:
+                colour = (_PUBLISHED, _TEST)[lines.index(name)]
+                look = {"mode": "lines" if len(accuracy) > 20 else "lines+markers"}
+            symbol = ("circle", "diamond-open")[points.index(name) if name in points else 0]
             figure.add_scatter(
                 x=accuracy.index + 1,
                 y=accuracy.to_numpy(dtype=np.float32),
@@ -214,18 +221,21 @@ def plot_along_nads(
                 legendgroup=name,
                 showlegend=panel == 0,
                 hovertemplate=_HOVER,
+                marker={"color": colour, "size": 7, "symbol": symbol, "line": {"color": colour, "width": 1.5}},
+                line={"color": colour, "width": 1.5},
+                row=panel // num_columns + 1,
+                col=panel % num_columns + 1,
                 **look,
-                **place,
             )
     figure.update_xaxes(_index_axis((0, 10, 100, 1000)))
     figure.update_xaxes(title="index k", row=rows)
     figure.update_yaxes(title="accuracy", col=1)
     figure.update_yaxes(range=[0.46, 1.03], tickformat=".0%", dtick=0.1 if rows == 1 else 0.25, tick0=0.5)
-    alt = f"{title or 'Accuracies along NADs'}, of {', '.join(named)}: as published, and ours."
-    top, bottom = 34 + title_height(title), 78
-    legend = {"orientation": "h", "x": 0, "y": -52 / (138 * rows), "yanchor": "top", "xanchor": "left"}
+    alt = f"{title or 'Accuracies along NADs'}, of {', '.join(named)}: {', '.join(next(iter(named.values())))}."
+    top, bottom, height = 34 + title_height(title), 78, (200 if rows == 1 else 128 * rows)
+    legend = {"orientation": "h", "x": 0, "y": -52 / height, "yanchor": "top", "xanchor": "left"}
     margin = {"l": 56, "r": 12, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=128 * rows + top + bottom, margin=margin, legend=legend)
+    return finish(figure, title, alt, height=height + top + bottom, margin=margin, legend=legend)
 
 
 def plot_predictions(

@@ -16,7 +16,6 @@ from companion.parts import (
     ArrayLike,
     as_array,
     as_mapping,
-    buttons_for,
     colour_bar,
     dropdown_layout,
     finish,
@@ -100,13 +99,12 @@ def plot_index_map(
     epsilons: Sequence[float],
     title: str | None = None,
 ) -> go.Figure:
-    """Draw maps of shares over the index of the NAD and over ε, with the numbers in the cells.
+    """Draw maps of shares over the index of the NAD and over ε, side by side, with the percentages in the cells.
 
     Parameters
     ----------
     values
-        From the name of a map to its values, shape (epsilons, indices), in [0, 1]; NaN leaves a cell blank. A dropdown
-        chooses the map where there are several.
+        From the name of a map to its values, shape (epsilons, indices), in [0, 1].
     indices, epsilons
     """
     maps = {name: as_array(given, name) for name, given in as_mapping(values, "values").items()}
@@ -115,45 +113,32 @@ def plot_index_map(
             raise ValueError(
                 f"got {name!r} of shape {grid.shape}; expected ({len(epsilons)}, {len(indices)}): (epsilons, indices)"
             )
-    figure = go.Figure()
-    for number, (name, grid) in enumerate(maps.items()):
-        most = max(float(np.nanmax(grid, initial=0.1)), 0.1)  # a map's own largest value: what differs, shows
+    columns, rows = [str(index) for index in indices], [f"{epsilon:g}" for epsilon in epsilons]
+    figure = make_subplots(1, len(maps), subplot_titles=list(maps), shared_yaxes=True, horizontal_spacing=0.04)
+    for number, (name, grid) in enumerate(maps.items(), 1):
         figure.add_heatmap(
-            x=[str(index) for index in indices],
-            y=[f"{epsilon:g}" for epsilon in epsilons],
-            z=np.round(grid, 4),
-            zmin=0.0,
-            zmax=most,
-            colorscale=SEQUENTIAL,
-            visible=number == 0,
-            hovertemplate=f"{name}<br>index %{{x}}, ε = %{{y}}<br>%{{z:.1%}}<extra></extra>",
+            x=columns, y=rows, z=np.round(grid, 4), zmin=0.0, zmax=1.0, colorscale=SEQUENTIAL,
+            name=name, hovertemplate=f"{name}<br>index %{{x}}, ε = %{{y}}<br>%{{z:.1%}}<extra></extra>",
             colorbar=colour_bar((0.0, 1.0), 200, y=-0.28, tickformat=".0%"),
-        )
-    for number, grid in enumerate(maps.values()):
+            row=1, col=number,
+        )  # fmt: skip
         # A heatmap's own numbers are grey on green.
-        light = grid > 0.45 * max(float(np.nanmax(grid, initial=0.1)), 0.1)
         figure.add_scatter(
-            x=np.tile(figure.data[0].x, len(epsilons)),
-            y=np.repeat(figure.data[0].y, len(indices)),
-            text=["" if np.isnan(value) else f"{value:.0%}" for value in grid.ravel()],
-            textfont={"color": np.where(light, "black", "white").ravel().tolist()},
-            mode="text",
-            hoverinfo="skip",
-            showlegend=False,
-            visible=number == 0,
-        )
+            x=np.tile(columns, len(rows)),
+            y=np.repeat(rows, len(columns)),
+            text=[f"{100 * value:.0f}" for value in grid.ravel()],
+            textfont={"color": np.where(grid > 0.45, "black", "white").ravel().tolist()},
+            mode="text", hoverinfo="skip", showlegend=False, row=1, col=number,
+        )  # fmt: skip
     figure.update_xaxes(title="index of the NAD", type="category", showgrid=False)
-    figure.update_yaxes(title="size ε", type="category", showgrid=False)
-    top, bottom = 34 + title_height(title), 110
-    if len(maps) > 1:
-        figure.update_layout(updatemenus=[dropdown_layout(buttons_for(maps, [*range(len(maps))] * 2))])
-        top += 40
+    figure.update_yaxes(type="category", showgrid=False)
+    figure.update_yaxes(title="size ε", col=1)
+    top, bottom = 56 + title_height(title), 110
     alt = f"{title or 'Maps'} over the index of the NAD and ε: " + "; ".join(
-        f"{name} from {np.nanmin(grid):.0%} to {np.nanmax(grid):.0%}" for name, grid in maps.items()
+        f"{name} from {grid.min():.0%} to {grid.max():.0%}" for name, grid in maps.items()
     )
-    alt += "."
     margin = {"l": 60, "r": 12, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=240 + top + bottom, margin=margin)
+    return finish(figure, title, f"{alt}.", height=240 + top + bottom, margin=margin)
 
 
 def plot_over_content(
