@@ -223,11 +223,12 @@ def plot_along_nads(
                 hovertemplate=_HOVER,
                 marker={"color": colour, "size": 7, "symbol": symbol, "line": {"color": colour, "width": 1.5}},
                 line={"color": colour, "width": 1.5},
+                cliponaxis=False,
                 row=panel // num_columns + 1,
                 col=panel % num_columns + 1,
                 **look,
             )
-    figure.update_xaxes(_index_axis((0, 10, 100, 1000)))
+    figure.update_xaxes(_index_axis((0, 10, 100, 1000) if num_columns < 3 else (10, 1000)), tickangle=0)
     figure.update_xaxes(title="index k", row=rows)
     figure.update_yaxes(title="accuracy", col=1)
     figure.update_yaxes(range=[0.46, 1.03], tickformat=".0%", dtick=0.1 if rows == 1 else 0.25, tick0=0.5)
