@@ -9,19 +9,10 @@ from typing import Any
 
 import torch
 from scipy.stats import norm
+from torch import Tensor
+from torch.nn import functional
 
-from companion.grading import (
-    Exercise,
-    UnexpectedAnswer,
-    call,
-    choices,
-    close,
-    compare,
-    compare_number,
-    read_number,
-    read_numbers,
-)
-from nadtools.theory.pooling import bayes_accuracy
+from companion.grading import Exercise, call, choices, compare, compare_number, read_like, read_numbers
 
 
 def _grade_plain_subsampling(answer: Any) -> str | None:
@@ -74,73 +65,29 @@ def _grade_eraser(answer: Any) -> str | None:
     return None if not remarks else remarks[0] if len(set(remarks)) == 1 else ""
 
 
-_BAYES_SIGNATURE = "best_accuracy(v, P, epsilon, sigma)"
-
-
-def _grade_best_accuracy(answer: Any) -> str | None:
+def _grade_one_row(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(21)
-    # What each mistake would return, in the order in which they are tried.
-    mistakes: list[tuple[Callable[[torch.Tensor, torch.Tensor, float, float], float], str]] = [
-        (
-            lambda v, P, e, s: float(norm.cdf(e * float((P @ v).norm()) / s)),
-            "This is ε‖Pv‖/σ: the noise goes through P, too, so its covariance is σ² P (I − vvᵀ) Pᵀ.",
-        ),
-        (
-            lambda v, P, e, s: _textbook(v, P, e, s, noise_everywhere=True),
-            "This has noise along v as well: its covariance is σ² (I − vvᵀ) before the layer.",
-        ),
-        (
-            lambda v, P, e, s: float(norm.cdf(_argument(v, P, e, s) ** 2)),
-            "This is Φ(μᵀΣ⁺μ); the square root is missing.",
-        ),
-    ]
-    cases: list[tuple[torch.Tensor, torch.Tensor, float, float]] = []
-    values: list[float] = []
-    for rows, columns, epsilon, sigma in ((3, 8, 1.0, 3.0), (2, 4, 0.5, 1.0), (5, 9, 1.0, 0.7)):
+    mistakes: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+        "v itself would tell all, but the layer has not measured it: r must be a sum of rows of P.": lambda v, P: v,
+        "PᵀPv is a sum of rows of P. But rows that are long, or alike, weigh too much in it.": lambda v, P: P.T @ P @ v,
+        "One of the rows is not enough: the others know something of v, too.": lambda v, P: P[(P @ v).abs().argmax()],
+    }
+    explained = dict.fromkeys(["right", *mistakes], True)
+    for rows, columns in ((3, 8), (2, 4), (5, 9)):
         matrix = torch.randn(rows, columns, generator=generator, dtype=torch.float64)
-        v = torch.randn(columns, generator=generator, dtype=torch.float64)
-        cases.append((v / v.norm(), matrix, epsilon, sigma))
-    # The two ends: a layer that stops v, and one that can be inverted.
-    stopped = torch.eye(4, dtype=torch.float64)
-    cases.append((stopped[0], stopped[1:], 1.0, 1.0))
-    cases.append((stopped[0], torch.diag(torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)), 1.0, 1.0))
-    for v, matrix, epsilon, sigma in cases:
-        returned = call(
-            answer, _BAYES_SIGNATURE, "one number, the best accuracy", v.clone(), matrix.clone(), epsilon, sigma
-        )
-        try:
-            values.append(read_number(returned))
-        except UnexpectedAnswer as error:
-            raise UnexpectedAnswer(f"About what your function returns: {error}") from None
-    right = [close(value, float(bayes_accuracy(*case)), 1e-6) for value, case in zip(values, cases, strict=True)]
-    if all(right):
-        return None
-    for formula, remark in mistakes:
-        if all(close(value, formula(*case), 1e-6) for value, case in zip(values[:3], cases[:3], strict=True)):
-            return remark
-    if all(right[:3]) and not right[3]:
-        return "Nearly: a layer that stops v (P v = 0) must leave 1/2."
-    if all(right[:4]):
-        return (
-            "Nearly: an invertible layer loses nothing, so the answer there is 1. Then μ leaves the range of Σ, and "
-            "a pseudo-inverse of Σ drops the part that gives the label away. The angle to the row space does not."
-        )
-    return ""
+        v = functional.normalize(torch.randn(columns, generator=generator, dtype=torch.float64), dim=0)
+        row = read_like(call(answer, "one_row(v, P)", "a tensor like v", v.clone(), matrix.clone()), v, "v")
+        if not float(row.norm()) > 1e-9:
+            return "A row of zeros measures nothing."
+        for remark, formula in {"right": _projection, **mistakes}.items():
+            cosine = functional.cosine_similarity(row, formula(v, matrix), dim=0).abs()
+            explained[remark] &= bool(cosine > 1 - 1e-9)
+    agreeing = [remark for remark, holds in explained.items() if holds]
+    return "" if not agreeing else None if agreeing[0] == "right" else agreeing[0]
 
 
-def _argument(
-    v: torch.Tensor, matrix: torch.Tensor, epsilon: float, sigma: float, noise_everywhere: bool = False
-) -> float:
-    mean = epsilon * matrix @ v
-    noise = torch.eye(len(v), dtype=v.dtype) - (0 if noise_everywhere else torch.outer(v, v))
-    covariance = sigma**2 * matrix @ noise @ matrix.T
-    return math.sqrt(max(float(mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean), 0))
-
-
-def _textbook(
-    v: torch.Tensor, matrix: torch.Tensor, epsilon: float, sigma: float, noise_everywhere: bool = False
-) -> float:
-    return float(norm.cdf(_argument(v, matrix, epsilon, sigma, noise_everywhere)))
+def _projection(v: Tensor, matrix: Tensor) -> Tensor:
+    return torch.linalg.pinv(matrix) @ matrix @ v
 
 
 _PLANE = tuple((i, j) for i in range(-16, 16) for j in range(-16, 16))
@@ -177,14 +124,14 @@ EXERCISES = (
     ),
     Exercise(
         id="02-2",
-        summary="Write best_accuracy(v, P, epsilon, sigma) for any matrix P, also where P v = 0 or P is invertible.",
-        grade=_grade_best_accuracy,
+        summary="Write one_row(v, P): a sum of rows of P that alone tells the label as well as the whole layer.",
+        grade=_grade_one_row,
         hints=(
-            "Only the angle between v and the row space of P matters. An orthonormal basis of the row space gives it.",
-            "torch.linalg.pinv(P) @ P projects on the row space: q = vᵀP⁺Pv is the squared cosine of the angle.",
-            "The accuracy is Φ((ε/σ) √(q / (1 − q))): treat q = 0 (1/2) and q = 1, up to rounding, (1) with care.",
+            "The proof splits v into two parts. Along which direction of the row space is there any signal?",
+            "Along a, the projection of v on the row space. The other directions there hold noise, and no hint of a's.",
+            "torch.linalg.pinv(P) @ P projects on the row space.",
         ),
-        praise="That is right, for any linear layer there is.",
+        praise="That is right. The layer's other values are noise, and do not even help to cancel some.",
     ),
     Exercise(
         id="02-3",
