@@ -1498,7 +1498,18 @@ def points_of(architecture: str, *names: str) -> list[str]:
 def checkered() -> tuple[float, float, str]:
     agreed = largest("signs", "lenet").groupby("arm").agreement.mean()
     assert agreed["random signs"] == pytest.approx(agreed["original"], rel=1e-4)
-    return agreed["original"], agreed["checkerboard"], spelt(int(*points_of("lenet", "checkerboard")))
+    return agreed["original"], agreed["checkerboard"], percent(round(lost_by("lenet")["checkerboard"], 3), 1)
+
+
+def inside_out() -> tuple[float, float]:
+    agreed = largest("signs", "lenet").groupby("arm").agreement.mean()
+    return agreed["original"], agreed["flipped"]
+
+
+def narrow_networks_agree() -> str:
+    lost = [lost_by(name) for name in ("vgg11", "resnet18")]
+    most = all(one["random signs"] > 0.6 * one["flipped"] for one in lost)
+    return so(most and all(one["checkerboard"] < 0.2 * one["flipped"] for one in lost), "say the same")
 
 
 def checkerboard_keeps(architecture: str) -> float:
@@ -1576,19 +1587,18 @@ CHAPTER_9 = [
     Stated(
         "and cost LeNet {} points of the {} that the flip costs", lambda: points_of("lenet", "random signs", "flipped")
     ),
-    Stated("It takes $A$ from {:.1f} to {:.1f}, and costs LeNet {} point", checkered),
+    Stated("It takes $A$ from {:.1f} to {:.1f}, and costs LeNet {} points", checkered),
+    Stated("LeNet's $A$ falls from {:.1f} to {:.1f}.", inside_out),
+    Stated("LeNet saw its images for {} epochs.", lambda: made_with(largest("A8", "lenet"), "epochs")),
+    Stated("(These LeNets trained for {} epochs, not 50.)", lambda: made_with(largest("signs", "lenet"), "epochs")),
+    Stated("The narrow VGG-11 and ResNet-18 {}.", narrow_networks_agree),
     Stated(
-        "The narrow VGG-11 says the same: {} points and {}, of {}",
-        lambda: points_of("vgg11", "random signs", "checkerboard", "flipped"),
+        "(The ResNet's checkerboard proves little: it keeps more than {} of $A$.)",
+        lambda: {0.5: "half"}[math.floor(2 * checkerboard_keeps("resnet18")) / 2],
     ),
     Stated(
-        "A narrow ResNet-18 loses {} points by the signs, of {}. (Its checkerboard proves little: it keeps more than "
-        "{} of $A$.) The ResNet learns {} its training images every time.",
-        lambda: (
-            *points_of("resnet18", "random signs", "flipped"),
-            {0.5: "half"}[math.floor(2 * checkerboard_keeps("resnet18")) / 2],
-            so(largest("signs", "resnet18").train_accuracy.min() == 1, "all"),
-        ),
+        "The narrow ResNet-18 learns {} its training images every time.",
+        lambda: so(largest("signs", "resnet18").train_accuracy.min() == 1, "all"),
     ),
     Stated(
         "LeNet {} % of them as they are, {} % checkered, {} % with random signs and {} % inside out",

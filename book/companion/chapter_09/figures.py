@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -73,32 +74,37 @@ def plot_agreement(tables: Mapping[str, pd.DataFrame], title: str | None = None)
     ----------
     tables
         From the network to its rows ``arm``, ``agreement`` and ``test_accuracy``, of which the first arm is that of the
-        images as they are. The first network's points have the names of the arms.
+        images as they are. The points of the network with the largest agreement, which stand apart, have the names of
+        the arms.
     """
     figure = go.Figure()
     parts = []
-    for number, (label, table) in enumerate(as_mapping(tables, "tables").items()):
+    named = max(as_mapping(tables, "tables"), key=lambda label: tables[label].agreement.max())
+    for number, (label, table) in enumerate(tables.items()):
+        colour = (COLOURS[0], *COLOURS[2:])[number]  # the second is that of the flip
         means = table.groupby("arm", sort=False)[["agreement", "test_accuracy"]].mean()
         agreement, lost = means.agreement.tolist(), (100 * (means.test_accuracy - means.test_accuracy.iloc[0])).tolist()
         for arm, x, y in zip(means.index[1:], agreement[1:], lost[1:], strict=True):
             if arm == "flipped":  # which does what the other two do
                 continue
             path = {"x": [agreement[0], x], "y": [lost[0], y], "mode": "lines", "hoverinfo": "skip"}
-            figure.add_scatter(**path, line={"color": COLOURS[number], "width": 1}, showlegend=False)
+            figure.add_scatter(**path, line={"color": colour, "width": 1}, showlegend=False)
         figure.add_scatter(
             x=agreement,
             y=lost,
-            mode="markers" if number else "markers+text",
+            mode="markers+text" if label == named else "markers",
             text=["as they are", *means.index[1:]],
-            textposition=["top center", "top center", "bottom center", "top right"],
-            marker={"size": 9, "color": COLOURS[number]},
+            textposition=["top center", "bottom center", "bottom center", "bottom right"],
+            marker={"size": 9, "color": colour},
             name=label,
             hovertemplate=f"{label}, %{{text}}<br>A = %{{x:.2g}}<br>%{{y:.1f}} points<extra></extra>",
         )
         shown = zip(means.index[1:], agreement[1:], lost[1:], strict=True)
         parts.append(f"{label}: " + ", ".join(f"{arm} A = {x:.2g}, {y:.1f}" for arm, x, y in shown))
-    figure.update_xaxes(type="log", title="agreement A", dtick=1)
-    figure.update_yaxes(title="change in accuracy, points", range=[-27, 8])
+    exponents = np.log10(pd.concat(list(tables.values())).agreement)
+    room = [exponents.min() - 0.3, exponents.max() + 0.6]  # for a name
+    figure.update_xaxes(type="log", title="agreement A", dtick=1, range=room)
+    figure.update_yaxes(title="change in accuracy, points", range=[-30, 8])
     alt = f"{title or 'Cost against agreement'}, in points: {'; '.join(parts)}."
     legend = {"y": -0.26, "yanchor": "top"}
     return finish(figure, title, alt, height=400, margin={"t": 34 + title_height(title), "b": 120}, legend=legend)
