@@ -6,23 +6,9 @@ import math
 from typing import Any
 
 import torch
+from scipy.stats import norm
 
-from companion.grading import Exercise, call, close, compare_number, read_number
-
-
-def _grade_share(answer: Any) -> str | None:
-    return compare_number(
-        answer,
-        0.5 / math.hypot(1.0, 0.5),
-        0.001,
-        (
-            (0.5, "This is the margin that is left. What share is it of the widest one?"),
-            (1 / math.hypot(1.0, 0.5), "This is what is left to the stump that ignores the smaller feature."),
-            (1 - 0.5 / math.hypot(1.0, 0.5), "This is the share that is lost."),
-            (0.2, "A margin is a length, not its square."),
-            (1 / 3, "The two sizes stand at a right angle: they add up as the sides of a triangle do."),
-        ),
-    )
+from companion.grading import Exercise, call, close, compare_number, read_number, read_numbers
 
 
 def _grade_ratio(answer: Any) -> str | None:
@@ -87,20 +73,25 @@ def _remarks_on_lean(value: float, one: float, other: float, length: float) -> s
     }
 
 
+def _grade_foretold(answer: Any) -> str | None:
+    t = norm.ppf(0.997)
+    both, second = norm.cdf(1.25 * t / math.sqrt(2)), norm.cdf(t / 4)
+    mistakes = {
+        (norm.cdf(1.25 * t), second): "Both channels bring noise: the denominator has s₁ and s₂ in it.",
+        (both, norm.cdf(t / 2)): "The second channel has half the weight, and half the feature as well.",
+        (norm.cdf(1.5 * t / math.sqrt(2)), norm.cdf(t / 2)): "The smaller feature is half as large, too: ε₂ = ε₁/2.",
+        (second, both): "The other way round: with both channels first.",
+    }
+    found = read_numbers(answer, 2, "(0.99, 0.75)")
+    for (first, other), remark in {(both, second): None, **mistakes}.items():
+        if close(found[0], first, 1e-3) and close(found[1], other, 1e-3):
+            return remark
+    return ""
+
+
 EXERCISES = (
     Exercise(
         id="10-1",
-        summary="What share of the widest margin is left to a stump along the smaller feature (ε₁ = 1, ε₂ = 0.5)?",
-        grade=_grade_share,
-        hints=(
-            "The two classes are the points (1, 0.5) and (−1, −0.5). How far is each from the stump's boundary?",
-            "The boundary is the line along v₁: the distance is 0.5. How wide is the widest margin?",
-            "It is √(1 + 0.25).",
-        ),
-        praise="That is right: more than half of the margin is given up, and no test on clean samples notices.",
-    ),
-    Exercise(
-        id="10-2",
         summary="Write angle_to_first(w, d1, d2): between the boundary of a linear network and the direction d1.",
         grade=_grade_lean,
         hints=(
@@ -111,7 +102,7 @@ EXERCISES = (
         praise="That is right: 0 means that d1 is ignored, and π/2 that nothing but d1 counts in this plane.",
     ),
     Exercise(
-        id="10-3",
+        id="10-2",
         summary="From which a₂/a₁ on does the second channel help a linear rule, with s₁ = s₂ and ε₂ = ε₁/2?",
         grade=_grade_ratio,
         hints=(
@@ -120,5 +111,16 @@ EXERCISES = (
             "a₂ε₂ = (√2 − 1) a₁ε₁, and ε₂ is half of ε₁.",
         ),
         praise="That is right. With less weight on it, a channel that is never wrong makes the whole rule worse.",
+    ),
+    Exercise(
+        id="10-3",
+        summary="Foretell an MLP at the maximum margin that is right on 99.7 % with the first of two channels alone.",
+        grade=_grade_foretold,
+        hints=(
+            "The first channel alone gives t = a₁ε₁/(σs₁): which t has Φ(t) = 0.997?",
+            "t = 2.75. The second channel has half the weight and half the feature: a₂ε₂ = a₁ε₁/4.",
+            "Φ(1.25 t/√2) with both, and Φ(t/4) with the second alone.",
+        ),
+        praise="That is right. One number of the table gives the other two, on any pair of directions.",
     ),
 )
