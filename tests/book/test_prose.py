@@ -1842,6 +1842,12 @@ def mean_difference_reads(samples: int) -> str:
     return percent(statistics.NormalDist().cdf(math.sqrt(samples / 1023) / sigma**2))
 
 
+def samples_for_nine_of_ten() -> str:
+    assert hints("lenet").test_accuracy_direction[100] > 0.9  # it takes the hint, with 50,000 photographs
+    (sigma,) = made_with(transition("mlp"), "sigma")
+    return f"{1023 * (sigma**2 * statistics.NormalDist().inv_cdf(0.9)) ** 2:,.0f}"[:3] + ",000"
+
+
 CHAPTER_11 = [
     Stated(
         "$\\epsilon = {:g}$, $\\sigma = {:g}$ for LeNet and {:g} for the others",
@@ -1874,6 +1880,7 @@ CHAPTER_11 = [
             *extremes(hints("mlp", "direction", **FEW).test_accuracy),
         ),
     ),
+    Stated("it would need {} samples to read nine hints of ten", samples_for_nine_of_ten),
     Stated("From 50,000 the MLP reads every hint, and the mean difference {} %", lambda: mean_difference_reads(50_000)),
     Stated("For the MLP {} hold", lambda: transition_claims_that(True, "mlp")),
     Stated(
@@ -1890,8 +1897,9 @@ CHAPTER_11 = [
     Stated("The narrow ResNet-18 misses {}, with", lambda: transition_claims_that(False, "resnet18")),
     Stated(
         "At NAD 100 the hint is worth {} % to a LeNet that sees nothing else, and {} % to one that was trained beside "
-        "pictures: a choice. At NAD 200 it is worth {} % alone, and {} % beside pictures. (One training each.) **Could "
-        "not.** From NAD {} on LeNet can hardly read the hint",
+        "pictures: a choice. At NAD 200 it is worth {} % alone, and {} % beside pictures. (One training each. With ten "
+        "times the photographs LeNet takes the hint at NAD 100, as the figure before shows.) **Could not.** From NAD "
+        "{} on LeNet can hardly read the hint",
         choice,
     ),
     Stated(

@@ -55,11 +55,12 @@ def plot_over_indices(
         trace.hovertemplate = trace.hovertemplate.replace("%{x}", "%{customdata}")
         if trace.mode == "lines" and not trace.line.dash and len(x) <= _FEW_POINTS:
             trace.update(mode="lines+markers", marker={"size": 7})
+    room = 1.95  # the ratio of two labels that just fit on a telephone; the last one has four figures
     if len(indices) > _FEW_POINTS:
-        indices = {tick for tick in _ROUND if min(indices) <= tick <= max(indices)}
+        indices, room = {tick for tick in _ROUND if min(indices) <= tick <= max(indices)}, 2.2
     ticks: list[int] = []
     for index in sorted(indices, reverse=True):  # the last one has a label, and the others where there is room
-        if not ticks or (ticks[-1] + 1) / (index + 1) > (2.8 if len(ticks) == 1 else 2.2):
+        if not ticks or (ticks[-1] + 1) / (index + 1) > room + 0.5 * (len(ticks) == 1):
             ticks.append(index)
     figure.update_xaxes(type="log", tickvals=[tick + 1 for tick in ticks], ticktext=[str(tick) for tick in ticks])
     figure.update_xaxes(tickangle=0)
