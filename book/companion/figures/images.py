@@ -63,7 +63,7 @@ def plot_over_indices(
         if not ticks or (ticks[-1] + 1) / (index + 1) > room + 0.5 * (len(ticks) == 1):
             ticks.append(index)
     figure.update_xaxes(type="log", tickvals=[tick + 1 for tick in ticks], ticktext=[str(tick) for tick in ticks])
-    figure.update_xaxes(tickangle=0)
+    figure.update_xaxes(tickangle=0, tickfont_size=11)
     if figure.layout.yaxis.type == "log":
         figure.update_yaxes(dtick=1)
     for curve, index, text in notes:
