@@ -39,7 +39,7 @@ class MixtureExplorer(DirectionExplorer):
         last = len(nads.vectors) - 1
         self.first = ipywidgets.IntSlider(value=0, min=0, max=last, description="NAD a", **SLIDER)
         self.second = ipywidgets.IntSlider(value=min(1000, last), min=0, max=last, description="NAD b", **SLIDER)
-        self.angle = ipywidgets.IntSlider(value=0, min=0, max=90, step=5, description="angle t, °", **SLIDER)
+        self.angle = ipywidgets.IntSlider(value=45, min=0, max=90, step=5, description="angle t, °", **SLIDER)
         super().__init__((nads.image_shape[0], nads.image_shape[1]), seed, device, num_samples)
         own = (self.first, self.second, self.angle)
         waves = (self.frequency_i, self.frequency_j, self.phase)
