@@ -85,6 +85,9 @@ def test_one_curve_is_found_in_trainings_that_follow_it():
     fit = chapter_06.fit_one_curve(table)
     assert (fit.samples_power, fit.noise_power) == pytest.approx((0.6, 2.5), abs=1e-4)
     assert fit.deviation < 1e-5 < 0.05 < fit.of_alpha_alone and len(fit.x) == len(rows)
+    *points, curve = chapter_06.plot_one_curve(table, fit).data
+    assert [trace.xaxis for trace in points] == ["x", "x2"] * 3 and curve.xaxis == "x2"
+    np.testing.assert_allclose(sorted(points[0].x), sorted(table.query("sigma == 0.5").alpha), rtol=1e-6)
 
 
 def test_width_is_measured_against_both_forms():

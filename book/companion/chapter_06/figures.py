@@ -12,8 +12,7 @@ from plotly.subplots import make_subplots
 from scipy.optimize import curve_fit
 from scipy.special import expit
 
-from companion.figures.curves import plot_curves
-from companion.parts import as_mapping, check_columns, colour_of, finish, rank_correlation
+from companion.parts import COLOURS, as_mapping, check_columns, colour_of, finish, rank_correlation, title_height
 from companion.style import DIVERGING
 
 __all__ = ["OneCurve", "fit_one_curve", "plot_layers", "plot_one_curve", "plot_thresholds"]
@@ -144,22 +143,39 @@ def fit_one_curve(table: pd.DataFrame) -> OneCurve:
 
 
 def plot_one_curve(table: pd.DataFrame, fit: OneCurve, title: str | None = None) -> go.Figure:
-    """Draw the accuracies and their curve: one colour for each noise, rings for the smallest number of samples."""
+    """Draw the accuracies over α alone, and over the number of the fit with its curve.
+
+    One colour for each noise, rings for the smallest number of samples.
+    """
     points = table.loc[fit.x.index]
-    parts = {f"σ = {sigma:g}": part for sigma, part in points.groupby("sigma")}
-    curves = {name: (fit.x[part.index].to_numpy(), part["test_accuracy"].to_numpy()) for name, part in parts.items()}
-    figure = plot_curves(
-        {**curves, "one curve": fit.grid},
-        f"α n<sup>{fit.samples_power:.1f}</sup> / σ<sup>{fit.noise_power:.1f}</sup>, n in thousands",
-        "test accuracy",
-        title,
-        markers=tuple(curves),
-        x_log=True,
-        y_range=(0.45, 1.02),
-        y_format=".1%",
+    powers = f"α n<sup>{fit.samples_power:.1f}</sup> / σ<sup>{fit.noise_power:.1f}</sup>"
+    left = (f"over {name}:<br>{100 * rest:.1f} points left" for name, rest in
+            (("α alone", fit.of_alpha_alone), ("one number", fit.deviation)))  # fmt: skip
+    figure = make_subplots(1, 2, shared_yaxes=True, subplot_titles=list(left), horizontal_spacing=0.06)
+    for number, (sigma, part) in enumerate(points.groupby("sigma")):
+        symbols = np.where(part["samples"] == points["samples"].min(), "circle-open", "circle")
+        for column, x in enumerate((part["alpha"], fit.x[part.index]), 1):
+            figure.add_scatter(
+                x=x.astype("float32"), y=part["test_accuracy"].astype("float32"), row=1, col=column,
+                mode="markers", marker={"color": COLOURS[number], "symbol": symbols, "size": 7},
+                name=f"σ = {sigma:g}", legendgroup=str(sigma), showlegend=column == 1,
+                hovertemplate=f"σ = {sigma:g}<br>%{{x:.2~g}}<br>accuracy %{{y:.1%}}<extra></extra>",
+            )  # fmt: skip
+    figure.add_scatter(
+        x=fit.grid[0],
+        y=fit.grid[1],
+        mode="lines",
+        line_color=COLOURS[-1],
+        hoverinfo="skip",
+        showlegend=False,
+        row=1,
+        col=2,
     )
-    for trace, part in zip(figure.data, parts.values(), strict=False):  # the curve comes last
-        few = part["samples"] == points["samples"].min()
-        trace.marker.symbol = ["circle-open" if ring else "circle" for ring in few]
-    figure.update_traces(showlegend=False, selector={"name": "one curve"})
-    return figure.update_xaxes(dtick=2)
+    figure.update_xaxes(type="log", dtick=1, exponentformat="none", minorloglabels="none", tickangle=0)
+    figure.update_xaxes(title="α / mean", col=1)
+    figure.update_xaxes(title=powers, tickvals=[0.01, 1, 100], col=2)
+    figure.update_yaxes(range=[0.45, 1.02], tickformat=".0%")
+    figure.update_yaxes(title="test accuracy", col=1)
+    alt = f"{title or 'Accuracies'} over α alone, and over {powers}, where they lie near one curve."
+    margin = {"l": 60, "r": 12, "t": 64 + title_height(title), "b": 96}
+    return finish(figure, title, alt, height=400, margin=margin, legend={"y": -0.28, "yanchor": "top"})
