@@ -130,6 +130,8 @@ def test_what_the_chapter_says_of_positions():
     assert [f"{share:.0%}" for share in (part.min(), part.max())] == ["57%", "74%"]
     assert [f"{alpha:.1g}" for alpha in lost.alpha_gradient[1:]] == ["0.03", "0.3"]
     assert lost.alpha_secant.max() < 0.003
+    after = each_of("beyond", "vit-8").set_index("index").test_accuracy.loc[66:]
+    assert [f"{share:.0%}" for share in (after.min(), after.max())] == ["51%", "54%"]
 
 
 def test_what_the_chapter_says_of_long_trainings():

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from companion.chapter_05.figures import plot_along_nads, plot_predictions, plot_spectrum_and_accuracy
+from companion.chapter_05.figures import plot_predictions, plot_spectrum_and_accuracy
+from companion.figures import plot_along_nads
 
 
 def trainings(seeds=1, shift=0.0):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from companion.chapter_05.explorer import MixtureExplorer, mixture_explorer
-from companion.chapter_05.figures import plot_along_nads, plot_predictions, plot_spectrum_and_accuracy
+from companion.chapter_05.figures import plot_predictions, plot_spectrum_and_accuracy
 
 __all__ = [
     "MixtureExplorer",
     "mixture_explorer",
-    "plot_along_nads",
     "plot_predictions",
     "plot_spectrum_and_accuracy",
 ]

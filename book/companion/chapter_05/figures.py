@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from companion.figures.along import index_axis
 from companion.parts import (
     COLOURS,
     Array,
@@ -22,20 +22,10 @@ from companion.parts import (
     title_height,
 )
 
-__all__ = ["plot_along_nads", "plot_predictions", "plot_spectrum_and_accuracy"]
+__all__ = ["plot_predictions", "plot_spectrum_and_accuracy"]
 
 _SPECTRUM, _TEST, _PUBLISHED = "#009e73", "#d55e00", "#0072b2"
 _HOVER = "NAD %{customdata}<br>%{fullData.name} %{y:.1%}<extra></extra>"
-
-
-def _index_axis(ticks: Sequence[int]) -> dict[str, Any]:
-    """A logarithmic axis on which index k stands at k + 1, and is called k."""
-    return {
-        "type": "log",
-        "range": [-0.06, np.log10(1024) + 0.04],
-        "tickvals": [tick + 1 for tick in ticks],
-        "ticktext": [str(tick) for tick in ticks],
-    }
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,7 @@ def plot_spectrum_and_accuracy(
         for row, trace in _traces(one):
             figure.add_trace(trace.update(visible=group == 0), row, 1)
             groups.append(group)
-    figure.update_xaxes(_index_axis((0, 3, 10, 30, 100, 300, 1000)))
+    figure.update_xaxes(index_axis((0, 3, 10, 30, 100, 300, 1000)))
     figure.update_xaxes(title="index k of the NAD", row=2)
     lowest = min(one.spectrum.min() for one in sets.values())
     figure.update_yaxes(
@@ -174,69 +164,6 @@ def _traces(one: _Series) -> list[tuple[int, go.Scatter]]:
         )
         traces.append((2, words))
     return traces
-
-
-def plot_along_nads(
-    networks: Mapping[str, Mapping[str, pd.Series]],
-    title: str | None = None,
-    *,
-    points: Sequence[str] = (),
-    num_columns: int = 2,
-) -> go.Figure:
-    """Draw accuracies along NADs, one panel for each network.
-
-    Parameters
-    ----------
-    networks
-        From the name of a network to accuracies by index, by the name of their curve, which are the same for all
-        networks: at most two lines, and two sets of points.
-    points
-        Names of curves that are drawn as points.
-    num_columns
-    """
-    named = as_mapping(networks, "networks")
-    rows = -(-len(named) // num_columns)
-    figure = make_subplots(
-        rows,
-        num_columns,
-        shared_xaxes=True,
-        shared_yaxes=True,
-        subplot_titles=list(named),
-        horizontal_spacing=0.2 / num_columns,
-        vertical_spacing=0.26 / rows,
-    )
-    for panel, curves in enumerate(named.values()):
-        lines = [name for name in curves if name not in points]
-        for name, accuracy in curves.items():
-            colour, look = _TEST, {"mode": "markers"}
-            if name in lines:
-                colour = (_PUBLISHED, _TEST)[lines.index(name)]
-                look = {"mode": "lines" if len(accuracy) > 20 else "lines+markers"}
-            symbol = ("circle", "diamond-open")[points.index(name) if name in points else 0]
-            figure.add_scatter(
-                x=accuracy.index + 1,
-                y=accuracy.to_numpy(dtype=np.float32),
-                customdata=accuracy.index,
-                name=name,
-                legendgroup=name,
-                showlegend=panel == 0,
-                hovertemplate=_HOVER,
-                marker={"color": colour, "size": 7, "symbol": symbol, "line": {"color": colour, "width": 1.5}},
-                line={"color": colour, "width": 1.5},
-                cliponaxis=False,
-                row=panel // num_columns + 1,
-                col=panel % num_columns + 1,
-                **look,
-            )
-    figure.update_xaxes(_index_axis((0, 10, 100, 1000) if num_columns < 3 else (10, 1000)), tickangle=0)
-    figure.update_xaxes(title="index k", row=rows)
-    figure.update_yaxes(title="accuracy", col=1)
-    figure.update_yaxes(range=[0.46, 1.03], tickformat=".0%", dtick=0.1 if rows == 1 else 0.25, tick0=0.5)
-    alt = f"{title or 'Accuracies along NADs'}, of {', '.join(named)}: {', '.join(next(iter(named.values())))}."
-    top, bottom, height = 34 + title_height(title), 78, (200 if rows == 1 else 128 * rows)
-    legend = {"orientation": "h", "x": 0, "y": -52 / height, "yanchor": "top", "xanchor": "left"}
-    margin = {"l": 56, "r": 12, "t": top, "b": bottom}
-    return finish(figure, title, alt, height=height + top + bottom, margin=margin, legend=legend)
 
 
 def plot_predictions(

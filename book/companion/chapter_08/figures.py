@@ -149,7 +149,7 @@ def plot_over_content(
     title: str | None = None,
     notes: Sequence[tuple[str, int, str, str]] = (),
 ) -> go.Figure:
-    """Draw curves over indices of NADs against what images hold there, in multiples of the carrier's size.
+    """Draw shares over what images hold along each NAD, in multiples of the carrier's size; lines join one NAD's.
 
     Parameters
     ----------
@@ -170,17 +170,22 @@ def plot_over_content(
         order = np.argsort(size)
         ordered[name] = (size[order], as_array(shares, f"shares of {name!r}")[order])
         numbers[name] = indices[order].tolist()
-    figure = plot_curves(ordered, "content / ε", y_title, title, x_log=True, y_format=".1%", height=330)
+    figure = plot_curves(
+        ordered, "content / ε", y_title, title, markers=tuple(ordered), x_log=True, y_format=".1%", height=330
+    )
     for trace in figure.data:
         said = {index: (text, place) for name, index, text, place in notes if name == trace.name}
         texts, places = zip(*(said.get(index, ("", "top center")) for index in numbers[trace.name]), strict=True)
-        trace.update(mode="lines+markers+text", marker={"size": 8}, line={"width": 1.2})
+        trace.update(mode="markers+text", marker={"size": 9})
         trace.update(customdata=numbers[trace.name], text=texts, textposition=places)
         trace.hovertemplate = f"{trace.name}, NAD %{{customdata}}<br>content %{{x:.2~g}} ε<br>%{{y:.1%}}<extra></extra>"
+    for x, *shares in zip(figure.data[0].x, *(trace.y for trace in figure.data), strict=True):
+        line = {"color": "#8c8c8c", "width": 1}
+        figure.add_shape(type="line", x0=x, x1=x, y0=min(shares), y1=max(shares), line=line, layer="below")
     figure.add_vline(x=1, line={"dash": "dot", "width": 1, "color": "#8c8c8c"})
     figure.add_annotation(x=0, y=1, yref="paper", yanchor="top", text="content = ε", xanchor="left", showarrow=False)
     figure.update_xaxes(dtick=1, exponentformat="none", minorloglabels="none")
-    figure.update_yaxes(range=(-0.07, 0.62))
+    figure.update_yaxes(range=(-0.03, 0.62))
     return figure
 
 

@@ -8,6 +8,7 @@ frequency, grows downwards.
 
 from __future__ import annotations
 
+from companion.figures.along import plot_along_nads
 from companion.figures.curves import plot_curves
 from companion.figures.directions import plot_direction, plot_directions
 from companion.figures.images import plot_over_indices
@@ -15,6 +16,6 @@ from companion.figures.training import plot_accuracy_map, plot_history, plot_sam
 from companion.figures.wall import plot_gallery, plot_wall
 
 __all__ = [
-    "plot_accuracy_map", "plot_curves", "plot_direction", "plot_directions", "plot_gallery", "plot_history",
-    "plot_over_indices", "plot_samples", "plot_wall",
+    "plot_accuracy_map", "plot_along_nads", "plot_curves", "plot_direction", "plot_directions", "plot_gallery",
+    "plot_history", "plot_over_indices", "plot_samples", "plot_wall",
 ]  # fmt: skip
