@@ -197,10 +197,6 @@ def positions_table(table: pd.DataFrame) -> Any:
     mean.columns = pd.Index(["α / mean, secant", "α / mean, gradient at 0", "accuracy"])
     mean.index.names = ["positions", "wave"]
     caption = "With larger position embeddings the lost wave is learned. The secant does not see why."
-    # What is left of a lost wave is the rounding of a sum.
-    shown = (
-        mean.style.format(lambda alpha: "0" if alpha < 1e-12 else f"{alpha:.2g}")
-        .format("{:.1%}", subset=["accuracy"])
-        .format_index("{:g}", level=0)
-    )
+    mean = mean.mask(mean < 1e-12, 0)  # what is left of a lost wave is the rounding of a sum
+    shown = mean.style.format("{:.2g}").format("{:.1%}", subset=["accuracy"]).format_index("{:g}", level=0)
     return shown.set_caption(caption)
