@@ -166,7 +166,7 @@ def plot_accuracy_and_steps(
     prefix: str = "",
     first: str | None = None,
 ) -> go.Figure:
-    """Draw best accuracies above, and numbers of training steps below, over the same frequencies.
+    """Draw best accuracies and other shares above, and numbers of training steps below, over the same frequencies.
 
     Parameters
     ----------
@@ -201,7 +201,10 @@ def plot_accuracy_and_steps(
                 curve = go.Scatter(x=x, y=values.astype(np.float32), name=name, line=line, hovertemplate=hover)
                 figure.add_trace(curve.update(visible=number == 0, mode="lines"), row, 1)
                 owners.append(number)
-    figure.update_yaxes(range=(0.48, 1.02), tickformat=".0%", **_AXES[0], row=1, col=1)
+    lowest = min(float(values.min()) for shares, _ in sets.values() for values in shares.values())
+    figure.update_yaxes(range=(min(0.48, lowest - 0.04), 1.04), tickformat=".0%", **_AXES[0], row=1, col=1)
+    if len(names[0]) > 1:
+        figure.update_yaxes(title="share", row=1, col=1)
     counts = np.concatenate([values for _, part in sets.values() for values in part.values()])
     ends = np.array([0.0, np.log10(np.max(counts, where=np.isfinite(counts), initial=10.0))])
     figure.update_yaxes(range=[-0.1, float(ends[1]) + 0.1], **_decades(ends), **_AXES[1], row=2, col=1)

@@ -148,7 +148,7 @@ def at_one_ninth(table: pd.DataFrame) -> pd.DataFrame:
 def slow_frequencies(
     frequencies: Sequence[int], *, steps: int, seed: int
 ) -> tuple[dict[str, tuple[dict[str, Tensor], dict[str, Tensor]]], pd.Series]:
-    """Best accuracies and steps behind invertible prefilters (S = 1, ε = σ = 1), by the weakest response of each.
+    """Best accuracies, responses and steps behind invertible prefilters (S = 1, ε = σ = 1), by their weakest response.
 
     Also, for the weakest of them, the power of the response by which the steps grow, where it is below one half.
     """
@@ -166,7 +166,7 @@ def slow_frequencies(
             "φ and θ learn": steps_to_loss(losses, 0.55),  # the least loss is 1/2
             "φ alone, formula": steps_to_fraction(4 * m[places].square(), 0.1),  # the curvature for ε = σ = S = 1
         }
-        choices[f"1/{weakest}"] = {"best accuracy": accuracy}, counts
+        choices[f"1/{weakest}"] = {"best accuracy": accuracy, "response m[ℓ]": m[places]}, counts
     for name, count in counts.items():
         counted = (m[places] < 0.5) & torch.isfinite(count)
         x, y = m[places][counted].log().numpy(), count[counted].log().numpy()
