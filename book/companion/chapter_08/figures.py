@@ -171,7 +171,7 @@ def plot_over_content(
         ordered[name] = (size[order], as_array(shares, f"shares of {name!r}")[order])
         numbers[name] = indices[order].tolist()
     figure = plot_curves(
-        ordered, "content / ε", y_title, title, markers=tuple(ordered), x_log=True, y_format=".1%", height=330
+        ordered, "content / ε", y_title, title, markers=tuple(ordered), x_log=True, y_format=".1%", height=290
     )
     for trace in figure.data:
         said = {index: (text, place) for name, index, text, place in notes if name == trace.name}
